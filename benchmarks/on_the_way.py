@@ -166,6 +166,8 @@ def counting(*, stops_only: bool) -> Iterator[None]:
         if stops_only:
             alone = patch("fieldbo.policies.level_set.tour.with_way", lambda _, __, ___, value, ____: value)
             stack.enter_context(alone)
+            always = patch("fieldbo.policies.level_set.tour.on_a_tour", lambda *_: np.inf)
+            stack.enter_context(always)  # a tour then never gives way to a move
             at_stops = patch.object(InformativePath, "_objective", lambda _, __, loss, chain: loss)
             stack.enter_context(at_stops)
         yield

@@ -63,7 +63,8 @@ class RemainingLoss:
         self._belief, self._sites, self._importance = belief, sites, importance
         self._counts = np.ones(len(sites)) if counts is None else counts
         kernel = belief.kernel
-        self._noise, self._jitter = noise_variance, 1e-10 * float(kernel.diagonal(sites[:1])[0])
+        self._jitter = 1e-10 * float(kernel.diagonal(sites[:1])[0])
+        self._noise = noise_variance + self._jitter
         self.mean = belief.mean(sites)
         prior = kernel.diagonal(sites)
         self._everything = sites  # what readings to come covary with: sites, then readings so far
@@ -106,8 +107,8 @@ class RemainingLoss:
         m, N = len(points), len(self._sites)
         covariances, slopes = self._belief.kernel.with_slopes(points, np.vstack([self._everything, points]))
         across, between = covariances[:, :N], covariances[:, -m:].copy()
-        between[np.diag_indices(m)] += self._noise if noise_variances is None else noise_variances
-        between[np.diag_indices(m)] += self._jitter
+        noise = self._noise if noise_variances is None else noise_variances + self._jitter
+        between[np.diag_indices(m)] += noise
         half: Array = np.empty((0, m))
         if self._belief.size:
             half = dtrtrs(self._factor, covariances[:, N:-m].T, lower=1)[0]
