@@ -10,6 +10,9 @@ import numpy as np
 from fieldbo.vehicles.remote.link import Connection, GoalResult, Link, Reading
 from fieldbo.vehicles.simulators import Robot
 
+_NO_PAUSE_S = 1e-9
+"""A robot that streams pauses before it samples, if only for a moment."""
+
 
 class Wire(Connection):
     """A robot in its own thread.
@@ -43,7 +46,7 @@ class Wire(Connection):
 
     def go(self, goal):
         if self.link.follows_routes:
-            self._ordered(self.robot.go, goal)
+            self._ordered(self.robot.go, goal, 0.0 if self.link.reports else _NO_PAUSE_S)
         else:
             self.count += 1
             self._ordered(self._go_to, f"target {self.count}", goal.site)

@@ -50,3 +50,12 @@ def test_earlier_readings_make_a_mission_cheaper():
     heading, row = done.stdout.splitlines()
     assert heading.split()[-1] == "worst"
     assert float(row.split()[-1]) < 0.7
+
+
+def test_rules_with_and_without_readings_on_the_way_are_compared():
+    command = [sys.executable, BENCHMARKS / "on_the_way.py", "moves", "--draws", "1", "--starts", "1"]
+    done = subprocess.run([*command, "--battery", "150"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    one_step, tour = done.stdout.splitlines()
+    assert one_step.startswith("OneStepRisk, 1 runs: mean F1 0.9 ")
+    assert tour.startswith("Tour, 1 runs: mean F1 0.9 ")

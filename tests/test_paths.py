@@ -18,6 +18,7 @@ from fieldbo.costs.unit import Unit
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
+from fieldbo.domain.sensor import Along, Sensor
 from fieldbo.errors import InputError
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.paths.chain import Chain, resized
@@ -26,6 +27,7 @@ from fieldbo.policies.paths.informative import InformativePath
 from fieldbo.policies.paths.planner import first_plan, improved
 from fieldbo.policies.paths.remaining import RemainingLoss
 from fieldbo.policies.paths.tours import tours
+from fieldbo.policies.paths.way_readings import WayLoss
 from fieldbo.testing import drive, small_mission, small_world
 from fieldbo.testing.small import sites_of
 
@@ -69,6 +71,46 @@ def test_the_gradient_is_that_of_finite_differences(importance, n):
         move[index] = step
         differences[index] = (left(path + move)[0] - left(path - move)[0]) / (2 * step)
     np.testing.assert_allclose(gradient, differences, atol=1e-6 * np.abs(differences).max())
+
+
+@pytest.mark.parametrize("destination", [None, np.array([1.0, 0.9])])
+def test_the_gradient_of_what_is_read_on_the_way_is_that_of_finite_differences(destination):
+    rng = np.random.default_rng(3)
+    left = RemainingLoss(belief(), rng.random((40, 2)), Misclassified(0.1), 1e-2)
+    chain = Chain(np.zeros(2), 4, 0.5, *SQUARE, destination, rates=np.array([1.0, 2.0]))
+    way = WayLoss(left, chain, 0.01, spacing=0.11)
+    path = rng.random((4, 2))
+    _, gradient = way(path)
+    step = 1e-5
+    differences = np.zeros_like(path)
+    for index in np.ndindex(path.shape):
+        move = np.zeros_like(path)
+        move[index] = step
+        differences[index] = (way(path + move)[0] - way(path - move)[0]) / (2 * step)
+    np.testing.assert_allclose(gradient, differences, atol=1e-6 * np.abs(differences).max())
+
+
+@pytest.mark.parametrize("spacing", [0.02, 0.1])
+def test_few_readings_on_the_way_weigh_as_much_as_all_of_them(spacing):
+    start, stops = np.zeros(2), np.array([[0.8, 0.2], [0.9, 0.9]])
+    lengths = np.linalg.norm(np.diff(np.vstack([start, stops]), axis=0), axis=1)
+    noise, sites = 0.2, np.random.default_rng(0).random((60, 2))
+    left = RemainingLoss(belief(), sites, Everywhere(), noise)
+    way = WayLoss(left, Chain(start, 2, float(lengths.max()), *SQUARE), noise, spacing)
+    every = [stops]
+    for a, b, length in zip([start, stops[0]], stops, lengths, strict=True):
+        shares = np.arange(spacing, length - 1e-9, spacing) / length
+        every.append(a + shares[:, None] * (b - a))
+    assert way(stops)[0] == pytest.approx(left(np.vstack(every))[0], rel=0.03)
+    assert way(stops)[0] < 0.9 * left(stops)[0]
+
+
+def test_readings_further_apart_than_the_links_are_long_change_nothing():
+    left = RemainingLoss(belief(), np.random.default_rng(0).random((30, 2)), Everywhere(), 0.1)
+    way = WayLoss(left, Chain(np.zeros(2), 2, 0.4, *SQUARE), 0.1, spacing=0.5)
+    path = np.array([[0.2, 0.2], [0.4, 0.4]])
+    assert way(path)[0] == left(path)[0]
+    np.testing.assert_array_equal(way(path)[1], left(path)[1])
 
 
 def test_readings_to_come_may_coincide():
@@ -310,6 +352,21 @@ def test_a_destination_out_of_reach_beside_a_home_or_in_an_obstacle_is_an_error(
         mission(InformativePath(destination=(2.5, 1.0)), lake("box"), 50.0)
     with pytest.raises(InputError, match="policy"):
         mission(InformativePath(), lake("box"), 50.0, question=Optimum())
+
+
+def test_a_vehicle_that_reads_on_the_way_plans_fewer_stops_and_is_left_with_less_risk():
+    left, stops, planned = {}, {}, {}
+    for reads in (False, True):
+        world = lake("grid", obstacles=(), sampling=3.0)
+        world = replace(world, sensor=Sensor(0.3, along=Along(every_m=0.1) if reads else None))
+        agent, orders, _ = drive(mission(InformativePath(starts=4), world, 50.0, (1.0, 1.0)))
+        p = agent.surface.exceedance(agent.threshold)
+        left[reads], stops[reads] = float((p * (1 - p)).sum()), len(sites_of(orders))
+        planned[reads] = agent.issued["run/0"].why["loss_planned"]
+        assert agent.vehicles[0].ledger.spent <= 50.0 * (1 + 1e-9)
+    assert stops[True] < stops[False]
+    assert left[True] < 0.7 * left[False]
+    assert planned[True] < planned[False]
 
 
 def test_a_path_leaves_less_risk_than_one_that_is_read_in_a_random_order():

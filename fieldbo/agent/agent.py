@@ -478,7 +478,8 @@ class Agent:
         ------
         InputError
             The event belongs to no order of this agent, its position has the wrong number of
-            coordinates, or it corrects readings that were not reported. Nothing was taken in.
+            coordinates, it corrects readings that were not reported, or its readings on the way can't come
+            from the move of its order. Nothing was taken in.
         """
         self.check(event)
         vehicle = vehicle_of(event, self.issued)
@@ -514,7 +515,8 @@ class Agent:
         InputError
             As for `tell`.
         """
-        check_event(event, self.issued, self.history, self.domain, len(self.vehicles))
+        along = self.mission.world.sensor.along is not None
+        check_event(event, self.issued, self.history, self.domain, self.vehicles, reads_on_the_way=along)
 
     def correct(self, order: str | int, value: float | None, reading: int | None = None) -> Correction:
         """Correct a wrong reading: the belief becomes the one that the right reading would have given.

@@ -8,9 +8,11 @@ import numpy as np
 
 from fieldbo.agent.corrections import corrected
 from fieldbo.agent.proposals import Issued
+from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.on_route import distances_from, in_order, off_route_m
 from fieldbo.errors import InputError, counted
-from fieldbo.messages import Correction, Event, Lost, Observation, Rejected, Telemetry
+from fieldbo.messages import Correction, Event, Lost, Observation, Order, Query, Rejected, Telemetry
 from fieldbo.validation import LARGEST
 
 _NUMBERS: dict[type, tuple[str, ...]] = {
@@ -27,7 +29,13 @@ def belongs(event: Event, issued: Mapping[str, Issued]) -> bool:
 
 
 def check_event(
-    event: Event, issued: Mapping[str, Issued], history: Sequence[Event], domain: Domain, vehicles: int
+    event: Event,
+    issued: Mapping[str, Issued],
+    history: Sequence[Event],
+    domain: Domain,
+    vehicles: Sequence[VehicleState],
+    *,
+    reads_on_the_way: bool = False,
 ) -> None:
     """Raise an `InputError` unless an agent that issued some orders can take in an event."""
     if not belongs(event, issued):
@@ -44,11 +52,14 @@ def check_event(
     _check_magnitudes(event)
     if isinstance(event, Correction):
         corrected(history, event)
-    if isinstance(event, Telemetry) and event.vehicle not in range(vehicles):
+    if isinstance(event, Telemetry) and event.vehicle not in range(len(vehicles)):
         raise InputError(
             f"received telemetry of vehicle {event.vehicle}, which the mission does not have",
-            expected=f"a vehicle of the mission, 0 to {vehicles - 1}",
+            expected=f"a vehicle of the mission, 0 to {len(vehicles) - 1}",
         )
+    if reads_on_the_way and isinstance(event, Observation) and len(event.sites):
+        order = issued[event.order].order
+        _check_on_the_way(event, order, vehicles[order.vehicle], domain)
 
 
 def vehicle_of(event: Event, issued: Mapping[str, Issued]) -> int:
@@ -56,6 +67,50 @@ def vehicle_of(event: Event, issued: Mapping[str, Issued]) -> int:
     if isinstance(event, Observation | Rejected | Lost | Correction):
         return issued[event.order].order.vehicle
     return event.vehicle if isinstance(event, Telemetry) else 0
+
+
+def _check_on_the_way(event: Observation, order: Order, vehicle: VehicleState, domain: Domain) -> None:
+    """Raise an `InputError` unless the readings that did not fail can come from the move of their order."""
+    where, usable = f"observation of {event.order}", np.flatnonzero(np.isfinite(event.values))
+    times = event.times_s[usable]
+    if not (kept := in_order(times)).all():
+        k = int(np.flatnonzero(~kept)[0])
+        raise InputError(
+            f"times_s is out of order at reading {usable[k]}, of {times[k]:.6g} s",
+            expected="the readings in the order in which they were taken",
+            where=where,
+            fix="sort sites, values and times_s by time",
+        )
+    if not vehicle.queue or str(vehicle.queue[0].id) != event.order:
+        return  # it comes late, or out of turn: where and when the move began is not known
+    first, last = max(0.0, vehicle.settled_s), np.inf if event.time_s is None else event.time_s
+    rounding = 1e-6 * (1.0 + abs(first))
+    outside = usable[(times < first - rounding) | (times > last + rounding)]
+    if len(outside):
+        until = "" if np.isinf(last) else f" to {last:.6g} s"
+        raise InputError(
+            f"reading {outside[0]} was taken at {event.times_s[outside[0]]:.6g} s, outside of its move",
+            expected=f"times from {first:.6g} s{until}, while the vehicle carried out this order",
+            where=where,
+            fix="give times_s in seconds since the start of the run, not of the move",
+        )
+    if vehicle.reports:
+        return  # its link knows the route that it was really sent on
+    points = [vehicle.position, *order.route]
+    if order.site is not None and not np.isnan(order.site).any():
+        points.append(order.site)
+    if isinstance(order, Query) and event.last:
+        usable = usable[usable < len(event.sites) - 1]  # the reading at its site may be anywhere
+    gaps, limit = distances_from(np.stack(points), event.sites[usable]), off_route_m(domain)
+    if (gaps > limit).any():
+        k = int(gaps.argmax())
+        raise InputError(
+            f"reading {usable[k]}, at {event.sites[usable[k]].round(6).tolist()}, lies {gaps[k]:.4g} m from "
+            "the route of its order",
+            expected=f"readings on the way within {limit:.4g} m of it, a tenth of the domain's longest side",
+            where=where,
+            fix="check the order of the coordinates, and pass only the readings of this move",
+        )
 
 
 def _check_magnitudes(event: Event) -> None:

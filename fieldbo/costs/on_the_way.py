@@ -84,6 +84,26 @@ def on_the_way(
     return OnTheWay(sites.reshape(number, route.shape[1]), np.interp(marks, by, clock))
 
 
+def spacing_m(cost: CostModel, along: Along, points: ArrayLike, time_s: float = 0.0) -> float:
+    """Return how far apart the readings on the way through some points (p, d) are, in metres.
+
+    For readings per time, it is the mean; infinity if the way takes no time.
+
+    Examples
+    --------
+    >>> from fieldbo.costs import Boat
+    >>> spacing_m(Boat(speed=2.0), Along(every_s=3.0), [[0.0, 0.0], [6.0, 0.0]])
+    6.0
+    """
+    if along.every_m is not None:
+        return along.every_m
+    assert along.every_s is not None
+    route = np.asarray(points, dtype=float)
+    seconds = cost.along(route, time_s)[1]
+    length = float(np.linalg.norm(np.diff(route, axis=0), axis=1).sum())
+    return along.every_s * length / seconds if seconds > 0 else np.inf
+
+
 def read_on_moves(
     cost: CostModel, along: Along, position: ArrayLike, sites: ArrayLike, time_s: float = 0.0
 ) -> list[Array]:

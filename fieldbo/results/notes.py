@@ -139,7 +139,7 @@ def _doubts(agent: Agent) -> Iterator[str]:
     doubts = [doubt for event in agent.history for doubt in getattr(event, "doubts", ())]
     yield from doubts[:_MOST_DOUBTS]
     if len(doubts) > _MOST_DOUBTS:
-        yield f"{len(doubts) - _MOST_DOUBTS} further reports of costs or battery levels were not believed"
+        yield f"{len(doubts) - _MOST_DOUBTS} further reports were not believed"
 
 
 def _gaps(agent: Agent) -> Iterator[str]:

@@ -11,6 +11,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.place import place_doubts
+from fieldbo.vehicles.remote.fixes import top_speed
 from fieldbo.vehicles.remote.settings import Battery
 
 _SPEEDS_DIFFER = 0.1
@@ -135,15 +136,36 @@ def _check_tolerance(
 
 
 def check_readings_on_the_way(file: LoadedVehicleFile, mission: Mission) -> None:
-    """Raise an `InputError` if the sensor reads on the way, and the link can't deliver such readings."""
-    along = mission.world.sensor.along
-    if along is not None and not file.link.reports:
-        raise InputError(
-            f"the sensor reads {along.in_words} on the way, which a link of kind {file.kind} can't deliver",
-            expected="a robot that reports the readings of each order",
-            where="sensor.along",
-            fix='use a link of kind "mqtt" or "ros2", or delete along from [sensor] of the world',
-        )
+    """Raise an `InputError` if the sensor reads on the way more often than the link carries."""
+    along, domain = mission.world.sensor.along, mission.world.domain
+    capacity = None if along is None else file.link.capacity(domain)
+    if along is None or capacity is None:
+        return
+    if along.every_m is None:
+        per_s, at, unit = 1.0, "", "s"
+    else:
+        cost = mission.declared_cost
+        per_s = 0.0 if cost is None else top_speed(mission, np.ones(domain.dimension))
+        at, unit = f" at {per_s:.3g} m/s", "m"
+    wanted, carried = per_s / (along.every_m or along.every_s or 1.0), capacity.readings_per_s
+    if wanted <= carried:
+        return
+    less = f"read every {_rounded_up(per_s / carried):g} {unit} or less often" if carried else "delete along"
+    raise InputError(
+        f"the sensor reads {along.in_words} on the way{at}, {wanted:.3g} per second, but a link of kind "
+        f"{file.kind} carries {carried:.3g} per second: {capacity.reading_bytes} bytes each, and "
+        f"{max(0.0, capacity.bytes_per_s):.4g} bytes per second for them",
+        expected=f"at most {carried:.3g} readings per second",
+        where="sensor.along",
+        fix=f"{less}, in [sensor] of the world; or, if the link carries more, raise bytes_per_s in [link] of "
+        "the vehicle file",
+    )
+
+
+def _rounded_up(number: float) -> float:
+    """Return a positive number, rounded up to two digits."""
+    digit = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return math.ceil(number / digit) * digit
 
 
 # -- what is unlikely to be meant --------------------------------------------------------------------------

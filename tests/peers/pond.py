@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import shapely
 from working_folder import write
 
+from fieldbo.messages import Observation
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 
@@ -76,6 +79,32 @@ def pond(folder: Path, obstacles: str = "") -> Path:
     write(folder / "pond" / "world.toml", WORLD.replace("[field]", f"{obstacles}[field]"))
     write(folder / "pond.toml", MISSION)
     return folder / "pond.toml"
+
+
+def logged_pond(folder: Path, spacing_m: float = 2.0, sites: int = 3) -> Path:
+    """Write a pond whose sensor also reads on the way, and a mission to a few sites; return its file."""
+    mission = pond(folder)
+    for file, old, new in (
+        (folder / "pond" / "world.toml", "[sensor]", f"[sensor]\nalong = {{ every_m = {spacing_m:g} }}"),
+        (mission, "max_steps = 8", f"max_steps = {sites}"),
+    ):
+        write(file, file.read_text().replace(old, new))
+    return mission
+
+
+def check_logged(mission: Mission, observations: Sequence[Observation], least: float = 0.5) -> None:
+    """Check that readings on the way lie where they were taken, for at least a share of what is declared."""
+    position, driven, number = mission.vehicles[0].start, 0.0, 0
+    gaps = list[float]()
+    for seen in observations:
+        sites = seen.sites[: -1 if seen.last and len(seen.sites) else None]
+        number += len(sites)
+        gaps += np.abs(seen.values[: len(sites)] - mission.world.truth(sites)).tolist() if len(sites) else []
+        driven, position = driven + float(np.linalg.norm(seen.position - position)), seen.position
+    spacing = mission.world.sensor.along.every_m
+    assert least * driven / spacing < number <= driven / spacing + 1
+    assert np.median(gaps) < 5 * NOISE_SD
+    assert max(gaps) < 0.4  # the field changes by about 0.1 per metre
 
 
 def pond_mission(folder: Path) -> Mission:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from peers.faults import LEAST_S, SILENCE_S, FaultTable, Peer, Ran, Trial
-from peers.pond import SPEEDUP, pond, pond_mission
+from peers.pond import SPEEDUP, check_logged, logged_pond, pond, pond_mission
 from peers.processes import fieldbo, free_port, python, until
 from working_folder import write
 
@@ -630,6 +630,23 @@ def test_a_mission_over_mavlink_visits_the_sites_of_a_simulation(vehicle, troubl
     values = [visit.values[-1] for visit in visits]
     assert values == pytest.approx([visit.values[-1] for visit in planned.observations], abs=1e-6)
     assert ran.summary["cost"] == pytest.approx(planned.cost)
+
+
+@pytest.mark.parametrize(("troubles", "least"), [((), 0.5), (POOR, 0.25)], ids=["good link", "poor link"])
+def test_readings_on_the_way_arrive_over_mavlink_and_lie_where_they_were_taken(troubles, least, tmp_path):
+    mission = logged_pond(tmp_path)
+    with Router(*troubles) as router:
+        file = drone(tmp_path, router, POND, "[battery]\nfull = 400")
+        told = ("--seed", 3, "--battery", 400, "--speedup", 4)
+        with robot(file, tmp_path / "pond" / "world.toml", *told) as boat:
+            boat.wait_for("ready")
+            out = tmp_path / "run"
+            with fieldbo("run", mission, "--vehicle", file, "--out", out, cwd=tmp_path) as run:
+                assert run.wait(120.0) == 0, run.output
+
+    ran = Ran(0, "", out)
+    assert ran.summary["home"]
+    check_logged(load_mission(str(mission)), ran.told, least)
 
 
 # -- who has the vehicle ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 import paho.mqtt.client as paho
 import pytest
 from peers.faults import FaultTable, Peer
-from peers.pond import BATTERY_S, SPEEDUP, pond, pond_mission
+from peers.pond import BATTERY_S, SPEEDUP, logged_pond, pond, pond_mission
 from peers.processes import Broker, fieldbo, free_port, until
 from working_folder import write
 
@@ -363,6 +363,26 @@ def test_a_mission_over_mqtt_visits_the_sites_of_a_simulation(tmp_path, boat, mi
     assert same([q.site for q in queries], [q.site for q in alone.queries])
     assert same([o.sites for o in seen], [o.sites for o in alone.observations if len(o.values)])
     assert same([o.values for o in seen], [o.values for o in alone.observations if len(o.values)])
+
+
+def test_readings_on_the_way_arrive_over_mqtt_in_parts_and_equal_those_of_a_simulation(tmp_path, boat):
+    mission = logged_pond(tmp_path, spacing_m=0.1)
+    with robot(boat, tmp_path / "pond" / "world.toml", "--speedup", 20, "--battery", 400, "--seed", 3):
+        run = fieldbo("run", mission, "--vehicle", boat, "--out", tmp_path / "run", cwd=tmp_path)
+        with run:
+            assert run.wait(200) == 0, run.output
+
+    alone = simulate(load_mission(str(mission)).as_found())
+    with Record(tmp_path / "run" / "run.sqlite") as record:
+        parts = [row.message for row in record.rows() if row.kind == "observation"]
+    assert sum(not part.last for part in parts) >= 5
+    assert max(np.diff([part.part for part in parts]).tolist()) == 1
+    for name in ("sites", "values"):
+        read = np.concatenate([getattr(part, name) for part in parts])
+        expected = np.concatenate([getattr(o, name) for o in alone.observations])
+        assert len(read) > 500
+        np.testing.assert_allclose(read, expected, atol=1e-9)
+    assert not any(part.doubts for part in parts)
 
 
 def same(some, others):

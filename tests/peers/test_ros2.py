@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from peers.faults import FaultTable, Peer, Ran
 from peers.network import cut, own_network
-from peers.pond import SPEEDUP, pond, pond_mission
+from peers.pond import SPEEDUP, check_logged, logged_pond, pond, pond_mission
 from peers.processes import fieldbo, until
 from working_folder import write
 
@@ -378,6 +378,24 @@ def test_a_mission_over_ros_visits_the_sites_of_a_simulation(kind, tmp_path):
     values = [one.values[-1] for one in ran.visits]
     assert values == pytest.approx([one.values[-1] for one in planned.observations])
     assert ran.summary["cost"] == pytest.approx(planned.cost)
+
+
+@pytest.mark.parametrize("kind", ["ros2-topics", "ros2-nav2"])
+def test_readings_on_the_way_arrive_over_topics_and_lie_where_they_were_taken(kind, tmp_path):
+    mission, file = logged_pond(tmp_path), tmp_path / "boat.toml"
+    link = f'[link]\nkind = "{kind}"\ndomain_id = {next(DOMAINS)}\n'
+    write(file, f"format = 1\n{link}{FRAME}{ARRIVAL}[battery]\nfull = 400\n[reports]\naccuracy = 0.1\n")
+    told = ("--world", tmp_path / "pond" / "world.toml", "--seed", 3, "--battery", 400, "--speedup", 8)
+    with fieldbo("robot", file, *told) as boat:
+        boat.wait_for("ready")
+        out = tmp_path / "run"
+        with fieldbo("run", mission, "--vehicle", file, "--out", out, cwd=tmp_path) as run:
+            assert run.wait(180.0) == 0, run.output
+
+    ran = Ran(0, "", out)
+    assert ran.summary["home"]
+    assert len(ran.of(Query)) == 3
+    check_logged(load_mission(str(mission)), ran.told)
 
 
 # -- what goes wrong -------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.choice import best_pair, leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, State
+from fieldbo.policies.level_set.moves import on_a_tour, with_way
 from fieldbo.policies.level_set.outlook import Outlook
 from fieldbo.policies.level_set.risk import ByRisk, Risk, floored
 from fieldbo.policies.level_set.tour_plan import LEAST_SHARE, TourCosts, planned
@@ -30,6 +31,8 @@ _BY_SAMPLE, _BY_MOVE = 150, 100  # candidates for a stop, by gain per sampling c
 @dataclass(frozen=True, eq=False)
 class Drops:
     """What a reading at each site and level is expected to remove of the risk, (N, K).
+
+    If the sensor reads on the way, so do the readings on the way there.
 
     Parameters
     ----------
@@ -54,9 +57,12 @@ class Drops:
         surface = state.surface
         risk, noise = Risk.of(surface, state.threshold), floored(surface, state.at_levels(state.noise))
         value = risk.drops(surface, noise)
+        able = state.at_levels(state.choosable)
         if (state.provisional or not state.steps) and not value.any():
             value = np.repeat(surface.variance[:, None], noise.shape[1], axis=1)
-        return cls(risk, noise, value, state.at_levels(state.choosable))
+        elif state.sensor.along is not None:  # which has a single level
+            value = with_way(state, risk, noise[:, 0], value[:, 0], able[:, 0])[:, None]
+        return cls(risk, noise, value, able)
 
     @property
     def why(self) -> dict[str, Any]:
@@ -68,6 +74,10 @@ class Drops:
         scores = np.where(self.value > 0, self.value / state.at_levels(state.costs), -np.inf)
         return best_pair(state, scores, self.able, memory, **self.why)
 
+    def best_rate(self, state: State) -> float:
+        """Return the largest gain per unit of cost among the pairs that can be chosen."""
+        return float(np.where(self.able, self.value / state.at_levels(state.costs), 0.0).max())
+
     @property
     def answered(self) -> bool:
         """Whether no reading anywhere is expected to correct a site."""
@@ -78,7 +88,8 @@ class Drops:
 class OneStepRisk(ByRisk):
     """Sample where a reading is expected to remove the most risk of misclassification, per unit of cost.
 
-    If the sensor has several settings, each (site, level) pair is a candidate.
+    If the sensor has several settings, each (site, level) pair is a candidate. If it reads on the way, a move
+    counts with all that it reads.
     """
 
     per_cost: bool = True
@@ -106,7 +117,8 @@ class Tour(ByRisk):
     """Plan a tour that removes much risk of misclassification per unit of cost, and go to its first stop.
 
     The tour is planned again after each reading. If the sensor has several settings, each (site, level) pair
-    is a candidate for a stop.
+    is a candidate for a stop. If it reads on the way, a single move that removes more per unit of cost, with
+    all that it reads, comes before the tour.
     """
 
     stops: Annotated[int, Field(ge=1, le=64)] = 16
@@ -122,6 +134,8 @@ class Tour(ByRisk):
         if drops.answered:
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, drops.why)
         first = self._stops(state, drops, memory, 1)
+        if first and state.sensor.along is not None and drops.best_rate(state) > first[0].why["score"]:
+            first = []  # a single move reads more on its way
         return first[0] if first else drops.best_per_cost(state, memory)
 
     def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
@@ -140,7 +154,10 @@ class Tour(ByRisk):
         travel = cost.travel(places, places, state.time_s)
         costs = TourCosts(travel, state.return_cost(places), sampling[rows, levels], state.spendable)
         tour = planned(Outlook(state.surface, drops.risk, rows, drops.noise[rows, levels]), costs, self.stops)
-        rate, decisions = tour.gain / tour.cost if tour.stops else 0.0, list[Decision]()
+        gain, decisions = tour.gain, list[Decision]()
+        if tour.stops and state.sensor.along is not None:
+            gain = on_a_tour(state, drops.risk, drops.noise[:, 0], rows[tour.stops])
+        rate = gain / tour.cost if tour.stops else 0.0
         why = {**drops.why, "tour": [{"stop": sites[rows[n]].tolist()} for n in tour.stops]}
         for n in tour.stops[:k]:
             row, level = int(rows[n]), int(levels[n])

@@ -16,6 +16,7 @@ from scipy.spatial.distance import cdist
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.question import LevelSet, ShareOfMaximum
 from fieldbo.costs.base import CostModel
+from fieldbo.costs.on_the_way import spacing_m
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
@@ -23,7 +24,7 @@ from fieldbo.policies.choice import needs_declared_costs
 from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
 from fieldbo.policies.paths.blocks import blocks
 from fieldbo.policies.paths.budget import Budget, Prices
-from fieldbo.policies.paths.chain import resized
+from fieldbo.policies.paths.chain import Chain, resized
 from fieldbo.policies.paths.importance import (
     Everywhere,
     Importance,
@@ -31,9 +32,10 @@ from fieldbo.policies.paths.importance import (
     Misclassified,
     amplitude,
 )
-from fieldbo.policies.paths.planner import first_plan, improved
+from fieldbo.policies.paths.planner import Objective, first_plan, improved
 from fieldbo.policies.paths.remaining import RemainingLoss
 from fieldbo.policies.paths.tours import tours
+from fieldbo.policies.paths.way_readings import WayLoss
 from fieldbo.validation import settings
 
 COUNTS = (3, 5, 8, 12, 18, 27, 40, 60)
@@ -129,17 +131,20 @@ class InformativePath(Policy):
         sites, counts = blocks(state.domain, self.blocks)
         noise = float(state.noise(self.level).mean())
         loss = RemainingLoss(state.belief, sites, self._importance(state), noise, counts)
-        if memory is None:
-            plan, spacing = self._first(state, budget, loss)
-        else:
-            plan, spacing = self._next(state, memory, budget, loss), memory["spacing"]
-        plan = _free(state.domain, plan)
-        site = self._site(state, plan[0]) if len(plan) else None
-        if site is None:
+        planned = (
+            self._first(state, budget, loss) if memory is None else self._next(state, memory, budget, loss)
+        )
+        site = None
+        if planned is not None:
+            plan = _free(state.domain, planned[0])
+            site = self._site(state, plan[0])
+        if planned is None or site is None:
             return self._last(state, memory)
+        chain = planned[1]
         detour = _detour(state, plan, budget)
-        memory = {"plan": plan[1:].tolist(), "spacing": spacing, "detour": detour}
-        why = {"readings": len(plan), "loss_now": loss.now, "loss_planned": loss(plan)[0]}
+        memory = {"plan": plan[1:].tolist(), "spacing": chain.spacing, "detour": detour}
+        left = self._objective(state, loss, chain)(plan)[0]
+        why = {"readings": len(plan), "loss_now": loss.now, "loss_planned": left}
         return Decision(Query(site, level=self.level), memory, why)
 
     # -- the plan ----------------------------------------------------------------------------------------
@@ -167,8 +172,8 @@ class InformativePath(Policy):
             left -= float(state.cost.sampling_cost(end[None], self.level)[0])
         return Budget(max(left, 0.0), Prices.of(state.cost, state.domain, self.level), state.position, end)
 
-    def _first(self, state: State, budget: Budget, loss: RemainingLoss) -> tuple[Array, float]:
-        """Return the first plan (m, d), empty if no reading is affordable, and its longest link."""
+    def _first(self, state: State, budget: Budget, loss: RemainingLoss) -> tuple[Array, Chain] | None:
+        """Return the first plan (m, d), and the limits of its chain; None if no reading is affordable."""
         domain, rng = state.domain, state.rng
         among = None if domain.clear else domain.sites
         if self.spacing is not None:
@@ -178,23 +183,43 @@ class InformativePath(Policy):
         counts = [min(budget.count(link), COUNTS[-1]) for link in links]
         chains = [budget.chain(domain, n, link) for n, link in zip(counts, links, strict=True) if n]
         if not chains:
-            return np.empty((0, domain.dimension)), 0.0
+            return None
         best = chains[0]
         if len(chains) > 1:
-            tried = [first_plan(loss, c, tours(c, rng, _TRIED, among), _TRIAL_ITERATIONS) for c in chains]
+            tried = [
+                first_plan(
+                    self._objective(state, loss, c), c, tours(c, rng, _TRIED, among), _TRIAL_ITERATIONS
+                )
+                for c in chains
+            ]
             best = chains[int(np.argmin([left for _, left in tried]))]
-        plan, _ = first_plan(loss, best, tours(best, rng, self.starts, among), self.first_iterations)
-        return plan, best.spacing
+        objective = self._objective(state, loss, best)
+        plan, _ = first_plan(objective, best, tours(best, rng, self.starts, among), self.first_iterations)
+        return plan, best
 
-    def _next(self, state: State, memory: Memory, budget: Budget, loss: RemainingLoss) -> Array:
-        """Return the rest of the last plan, improved; empty if no reading is affordable."""
+    def _next(
+        self, state: State, memory: Memory, budget: Budget, loss: RemainingLoss
+    ) -> tuple[Array, Chain] | None:
+        """Return the rest of the last plan, improved, and its chain; None if no reading is affordable."""
         plan = np.array(memory["plan"]).reshape(-1, state.domain.dimension)
         count = min(budget.count(memory["spacing"]), COUNTS[-1])
         if not count:
-            return plan[:0]
+            return None
         chain = budget.chain(state.domain, count, memory["spacing"])
         plan = resized(chain, plan if len(plan) else state.position[None], count)
-        return improved(loss, chain, plan, self.iterations)[0]
+        return improved(self._objective(state, loss, chain), chain, plan, self.iterations)[0], chain
+
+    def _objective(self, state: State, loss: RemainingLoss, chain: Chain) -> Objective:
+        """Return the loss after all that is read on a chain: at its points and, if so set, on the way."""
+        along, cost = state.sensor.along, state.cost
+        if along is None or cost is None:
+            return loss
+        cheapest, domain = int(np.argmin(chain.scale)), state.domain
+        side = np.stack(
+            [domain.low, np.where(np.arange(domain.dimension) == cheapest, domain.high, domain.low)]
+        )
+        apart = float(chain.scale[cheapest]) * spacing_m(cost, along, side, state.time_s)
+        return WayLoss(loss, chain, float(state.noise(self.level).mean()), apart)
 
     # -- from plan to query ------------------------------------------------------------------------------
 

@@ -63,7 +63,8 @@ class RemainingLoss:
         self._belief, self._sites, self._importance = belief, sites, importance
         self._counts = np.ones(len(sites)) if counts is None else counts
         kernel = belief.kernel
-        self._noise = noise_variance + 1e-10 * float(kernel.diagonal(sites[:1])[0])
+        self._jitter = 1e-10 * float(kernel.diagonal(sites[:1])[0])
+        self._noise = noise_variance + self._jitter
         self.mean = belief.mean(sites)
         prior = kernel.diagonal(sites)
         self._everything = sites  # what readings to come covary with: sites, then readings so far
@@ -84,9 +85,12 @@ class RemainingLoss:
         """Return the variance (N,) at the sites after readings at `points` (m, d)."""
         return self._evaluated(points)[0]
 
-    def __call__(self, points: Array) -> tuple[float, Array]:
-        """Return the loss after readings at `points` (m, d), and its gradient (m, d)."""
-        after, a, half, slopes = self._evaluated(points)
+    def __call__(self, points: Array, noise_variances: Array | None = None) -> tuple[float, Array]:
+        """Return the loss after readings at `points` (m, d), and its gradient (m, d).
+
+        `noise_variances` (m,) may differ from that of one reading, if some stand for several.
+        """
+        after, a, half, slopes = self._evaluated(points, noise_variances)
         losses, g = self._importance.loss(self.mean, self.before, after)
         weighted = a * (g * self._counts)
         columns = [-2.0 * weighted]
@@ -96,12 +100,15 @@ class RemainingLoss:
         columns.append(2.0 * weighted @ a.T)  # k(Q, Q) changes by rows and by columns
         return float(losses @ self._counts), slopes(np.hstack(columns))
 
-    def _evaluated(self, points: Array) -> tuple[Array, Array, Array, Slopes]:
+    def _evaluated(
+        self, points: Array, noise_variances: Array | None = None
+    ) -> tuple[Array, Array, Array, Slopes]:
         """Return `after` (N,), a (m, N), L^-1 k(X, Q) (n, m), and the slopes of the prior's covariances."""
         m, N = len(points), len(self._sites)
         covariances, slopes = self._belief.kernel.with_slopes(points, np.vstack([self._everything, points]))
         across, between = covariances[:, :N], covariances[:, -m:].copy()
-        between[np.diag_indices(m)] += self._noise
+        noise = self._noise if noise_variances is None else noise_variances + self._jitter
+        between[np.diag_indices(m)] += noise
         half: Array = np.empty((0, m))
         if self._belief.size:
             half = dtrtrs(self._factor, covariances[:, N:-m].T, lower=1)[0]

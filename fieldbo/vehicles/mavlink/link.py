@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import VehicleError
 from fieldbo.mission.mission import Mission
@@ -17,7 +18,10 @@ from fieldbo.vehicles.mavlink.fence_check import check_geofence
 from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
 from fieldbo.vehicles.remote.fixes import Fixes
-from fieldbo.vehicles.remote.link import Connection, Link, OnReport
+from fieldbo.vehicles.remote.link import Capacity, Connection, Link, OnReport
+
+_FRAME_BYTES, _SIGNATURE_BYTES = 12, 13
+"""Bytes of a message around its payload, and of its signature, if any."""
 
 
 @settings("link")
@@ -50,6 +54,15 @@ class Mavlink(MavlinkSettings, Link):
         _ = self.signing_key  # raises an error here rather than in the station's thread
         check_geofence(fence, mission)
         return GroundStation(self, fence, Fixes(mission), on_report)
+
+    def capacity(self, domain: Domain) -> Capacity | None:
+        """Return what is left next to positions at 5 Hz, heartbeats and the battery at 1 Hz."""
+        bytes_per_s = self.baud / 10.0 if self.serial and self.bytes_per_s is None else self.bytes_per_s
+        if bytes_per_s is None:
+            return None
+        around = _FRAME_BYTES + (0 if self.signing_key_from is None else _SIGNATURE_BYTES)
+        others = 5 * (around + 28) + (around + 9) + (around + 54)
+        return Capacity(bytes_per_s - others, around + 18)
 
     def geofence(self, mission: Mission, ground: Ground | None) -> GeoFence:
         """Return the fence of a mission whose axes lie on `ground`.

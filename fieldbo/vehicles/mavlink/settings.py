@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveFloat
 
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Ground, Origin, example
@@ -46,6 +46,9 @@ class MavlinkSettings:
     """Id of the battery, if there are several."""
     baud: int = 57_600
     """Baud rate of a serial port."""
+    bytes_per_s: PositiveFloat | None = None
+    """What the link carries from the vehicle, in bytes per second: a sensor that reads on the way more often
+    is rejected. Default: a tenth of baud on a serial port, else not limited."""
     fence: Fence | None = None
     """Limits in addition to the world's outline and obstacles; waypoints outside them, or reached on a path
     that leaves them, are rejected. Every key is optional: { corners = [[47.2, 8.5], [47.2, 8.7],

@@ -8,6 +8,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pydantic import PositiveFloat
+
+from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
@@ -16,6 +19,7 @@ from fieldbo.vehicles.mqtt.client import Broker, MqttClient, Presence
 from fieldbo.vehicles.mqtt.protocol import FROM_ROBOT, Codec, json_object
 from fieldbo.vehicles.remote.claim import BEAT_S, Claim
 from fieldbo.vehicles.remote.link import (
+    Capacity,
     Connection,
     Goal,
     GoalRejected,
@@ -46,6 +50,9 @@ class Mqtt(Broker, Link):
 
     topic: str = "fieldbo/robot"
     """Prefix of the robot's topics, different for each robot."""
+    bytes_per_s: PositiveFloat | None = None
+    """What the network carries from the robot, in bytes per second, such as 250 for a satellite modem of 2000
+    bit/s: a sensor that reads on the way more often is rejected. Default: not limited."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,6 +67,11 @@ class Mqtt(Broker, Link):
     def address(self) -> str:
         """The broker's URL and the topic."""
         return f"{self.url}/{self.topic}"
+
+    def capacity(self, domain: Domain) -> Capacity | None:
+        if self.bytes_per_s is None:
+            return None
+        return Capacity(self.bytes_per_s, Codec(domain.axes).reading_bytes)
 
     def open(self, mission: Mission, ground: Ground | None, on_report: OnReport) -> Connection:
         return _Connection(self, Codec(mission.world.domain.axes, ground), on_report)

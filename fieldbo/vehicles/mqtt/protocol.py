@@ -115,7 +115,8 @@ Messages from the robot
       - ``site`` (object): where it was taken, by axis; in a cell the value of every variable, including those
         left free.
       - ``value`` (number or null): the reading in the world's unit; null if it failed.
-      - ``seconds`` (number): when it was taken, in seconds since you received the goal.
+      - ``seconds`` (number): when it was taken, in seconds since you received the goal. Readings on the way
+        (``along`` in the world's sensor) count only with it, in order, and near the route.
       - ``channels`` (object): other quantities measured there, numbers by name.
     - ``cost`` (number): what it cost, in the world's cost unit.
     - ``duration_s`` (number): how long it took, in seconds.
@@ -165,6 +166,9 @@ _PLACE = ("latitude", "longitude", "altitude")
 
 _GLOBE = (90.0, 360.0, math.inf)
 """Bounds of a place; longitude may also count from 0 to 360."""
+
+_FULL = 0.1234567890123456
+"""A number with all digits that a message may have."""
 
 _MOST, _LONGEST = 10**6, 1000
 """Highest number of a part or a level, and most characters of an id."""
@@ -216,6 +220,12 @@ class Codec:
     def __init__(self, axes: Sequence[Axis], ground: Ground | None = None) -> None:
         self.axes = tuple(axes)
         self.ground = ground if ground is not None and ground.origin is not None else None
+
+    @property
+    def reading_bytes(self) -> int:
+        """Bytes that one reading takes in a result, with all digits of its numbers."""
+        numbers = {axis.name: _FULL for axis in self.axes}
+        return len(json.dumps({"site": numbers, "value": _FULL, "seconds": _FULL}).encode()) + 2
 
     def place(self, site: ArrayLike) -> dict[str, float | None]:
         """Return a site (d,) as an object by axis; null for NaN."""

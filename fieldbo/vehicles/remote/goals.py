@@ -11,6 +11,7 @@ import shapely
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.legs import Legs
+from fieldbo.costs.on_the_way import spacing_m
 from fieldbo.errors import InputError
 from fieldbo.messages import Order, Query
 from fieldbo.mission.mission import Mission
@@ -54,6 +55,7 @@ class Goals:
         arrival: Arrival = Arrival(),  # noqa: B008 - frozen
     ) -> None:
         self._domain, self._cost = mission.world.domain, mission.world.cost
+        self._along = mission.world.sensor.along
         self.straight = self._domain.clear and type(self._cost).path in (CostModel.path, Legs.path)
         self._home, self._session = mission.vehicles[number].home, session
         self._watch, self._arrival = watch, arrival
@@ -113,6 +115,13 @@ class Goals:
             return self._arrival.dwell_s or 0.0
         sampling_s = float(self._cost.sampling_s(order.site[None], order.level)[0])
         return max(0.0, sampling_s - self._arrival.settle_s) if math.isfinite(sampling_s) else 0.0
+
+    def spacing_m(self, route: Array) -> float:
+        """Return how far apart readings on the way are on a route (k, d), in metres; 0 if there are none."""
+        if self._along is None:
+            return 0.0
+        spacing = spacing_m(self._cost, self._along, route)
+        return spacing if math.isfinite(spacing) else 0.0
 
     # -- routes ----------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import printable
 from fieldbo.mission.mission import Mission
@@ -199,6 +200,27 @@ class GoalResult:
     corrects: bool = False
 
 
+@dataclass(frozen=True)
+class Capacity:
+    """What a link carries of readings on the way.
+
+    Examples
+    --------
+    >>> Capacity(bytes_per_s=1200.0, reading_bytes=120).readings_per_s
+    10.0
+    """
+
+    bytes_per_s: float
+    """Bytes per second that are left for readings."""
+    reading_bytes: int
+    """Bytes that one reading takes."""
+
+    @property
+    def readings_per_s(self) -> float:
+        """How many readings the link carries per second."""
+        return max(0.0, self.bytes_per_s) / self.reading_bytes
+
+
 Report = (
     Heartbeat
     | Unreachable
@@ -341,6 +363,10 @@ class Link(ABC):
         VehicleError
             The middleware is not installed, or the link needs a ground and there is none.
         """
+
+    def capacity(self, domain: Domain) -> Capacity | None:
+        """Return what the link carries of readings in a domain; None if that is not known to be limited."""
+        return None
 
     @property
     def warnings(self) -> list[str]:

@@ -39,6 +39,7 @@ from fieldbo.vehicles.remote.link import (
     Taken,
     Unreachable,
 )
+from fieldbo.vehicles.remote.on_the_way import OnTheWayCollector
 from fieldbo.vehicles.remote.positions import PositionFilter
 from fieldbo.vehicles.remote.reports import ReportFilter
 from fieldbo.vehicles.remote.settings import VehicleFile
@@ -108,7 +109,10 @@ class Remote(Vehicle):
         self._filter = ReportFilter(mission, number, settings)
         self._goals = Goals(mission, number, session, settings.watch, settings.arrival)
         self._positions = PositionFilter(mission, number)
-        detector = ArrivalDetector(settings.arrival, link.follows_routes, self._goals.is_free)
+        self._collector = None if mission.world.sensor.along is None else OnTheWayCollector()
+        detector = ArrivalDetector(
+            settings.arrival, link.follows_routes, self._goals.is_free, self._collector
+        )
         self._detector = None if link.reports else detector
         self._reports: queue.SimpleQueue[tuple[float, Report]] = queue.SimpleQueue()
         self._connection: Connection | None = None
@@ -351,8 +355,11 @@ class Remote(Vehicle):
         self._under_way = _UnderWay(order, goal, now_s, now_s + self._filter.allowed_s(order))
         self._newest = str(order.id)
         self._filter.begin(order)
+        self._follow(goal)
         if self._detector is not None:
-            self._detector.begin(goal, now_s, self._goals.dwell_s(order))
+            route = np.vstack([self._filter.last_known, goal.route])
+            spacing_m, parts = self._goals.spacing_m(route), len(self._parts_known(str(order.id)))
+            self._detector.begin(goal, now_s, self._goals.dwell_s(order), spacing_m, parts)
         self._telemetry_s = now_s
         self._watchdog.reset(now_s)
         self._go_on()
@@ -381,6 +388,7 @@ class Remote(Vehicle):
         except InputError as error:
             self._give_up(under_way, f"no safe route from where the robot is: {error.problem}")
             return
+        self._follow(under_way.goal)
         if self._detector is not None:
             self._detector.reroute(under_way.goal)
         self._go_on()
@@ -392,6 +400,11 @@ class Remote(Vehicle):
 
     def _goal_of(self, order: Order) -> Goal:
         return self._goals.goal(order, self._filter.last_known, self._filter.declared_s(order))
+
+    def _follow(self, goal: Goal) -> None:
+        """Note the route of a goal, along which the robot may read."""
+        if len(goal.route) and (order_id := self._order_id(goal.id)) is not None:
+            self._filter.follow(order_id, np.vstack([self._filter.last_known, goal.route]))
 
     def _order_id(self, goal_id: str) -> str | None:
         """Return the id of the order behind a goal; None if the goal is not of this run."""
@@ -558,12 +571,16 @@ class Remote(Vehicle):
         if order_id == self._newest and not (is_there or self._positions.known or overdue):
             self._hold_back(result, since_s)
             return
-        known = {event.part for event in self._outcomes.get(order_id, []) if isinstance(event, Observation)}
+        known = self._parts_known(order_id)
         if is_there and order_id == self._newest:
             self._locate(result.position)
         if result.part in known or (order_id in self._settled and not known):
             return  # a repetition, or of an order that was rejected
         self._settle(self._filter.observation(self._orders[order_id], result, is_there=is_there))
+
+    def _parts_known(self, order_id: str) -> set[int]:
+        """Return the numbers of an order's parts that were reported."""
+        return {event.part for event in self._outcomes.get(order_id, []) if isinstance(event, Observation)}
 
     def _is_there(self, order_id: str, overdue: bool) -> bool:
         """Return True if the robot has not moved on since it finished an order, as far as is known.
@@ -618,15 +635,29 @@ class Remote(Vehicle):
         if under_way is None:
             self._check_waiting(now_s)
             return
-        if self._detector is not None and (result := self._detector.finished(now_s)) is not None:
-            self._take_result(result)
-            return
+        if self._detector is not None:
+            self._take_part(now_s)
+            if (result := self._detector.finished(now_s)) is not None:
+                self._take_result(result)
+                return
         if self._watchdog.expired:
             self._settle(Lost(str(under_way.order.id), self._silence))
         elif now_s > under_way.until_s and under_way.given_up:
             self._settle(Lost(str(under_way.order.id), under_way.given_up))
         elif now_s > under_way.until_s:
             self._give_up(under_way, f"not done in {now_s - under_way.sent_s:.0f} s")
+
+    def _take_part(self, now_s: float, *, at_once: bool = False) -> None:
+        """Take the readings on the way that were collected, if that is due, or there are any."""
+        if self._detector is None or (part := self._detector.part(now_s, at_once=at_once)) is None:
+            return
+        if self._collector is not None and self._collector.unplaced:
+            self._filter.doubt(
+                "unplaced",
+                "readings on the way arrived without positions before and after, and were left out: have the "
+                "robot send positions more often than every 2 s",
+            )
+        self._take_result(part)
 
     def _check_waiting(self, now_s: float) -> None:
         """Report the next order as lost if the robot's position, and so a safe route, stays unknown.
@@ -665,6 +696,8 @@ class Remote(Vehicle):
         """Report the outcome of an order, followed by telemetry if the robot carried it out."""
         under_way = self._under_way
         if isinstance(event, Lost):
+            if under_way is not None and under_way.order.id == event.order:
+                self._take_part(time.monotonic(), at_once=True)
             self._positions.lose()
         self._note(event)
         self._events.append(event)

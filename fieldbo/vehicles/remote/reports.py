@@ -12,17 +12,19 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.domain.on_route import off_route_m
 from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.gauge import BatteryGauge, Mark
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
 from fieldbo.vehicles.remote.settings import VehicleFile
 from fieldbo.vehicles.remote.usable import number
+from fieldbo.vehicles.remote.way_check import believable_on_the_way
 
 _REACH = 1.0
 """A position may lie this far outside of the domain, as a fraction of its extent."""
@@ -53,6 +55,10 @@ class _Leg:
         Whether it was given up, and whether its last part has arrived.
     counted : bool
         Whether what it took is known, from its result or from the battery.
+    resumed : bool
+        Whether an earlier program sent the order: `began_s` is then later than the robot's own.
+    routes : list of (k, d) arrays
+        The routes on which the robot was sent; empty if they are not known.
     """
 
     number: int
@@ -65,6 +71,8 @@ class _Leg:
     lost: bool = False
     settled: bool = False
     counted: bool = False
+    resumed: bool = False
+    routes: list[Array] = field(default_factory=list)
 
 
 def clock_s() -> float:
@@ -142,8 +150,14 @@ class ReportFilter:
         price = self._price(order, count, order.site, whole=True)
         at_most = (1.0 + self.spec.margin) * price
         mark = self._gauge.mark(clock_s())
-        self._latest = _Leg(count, now_s, now_s, mark, order.site, at_most, charged)
+        resumed = known is not None and known.resumed
+        self._latest = _Leg(count, now_s, now_s, mark, order.site, at_most, charged, resumed=resumed)
         self._legs[str(order.id)] = self._latest
+
+    def follow(self, order: str, route: Array) -> None:
+        """Note a route (k, d) on which the robot was sent for an order, from where it was."""
+        if len(route) > 1:
+            self._legs[order].routes.append(route)
 
     def drop(self, order: str) -> None:
         """Note that an order was rejected: the robot did not go there."""
@@ -177,6 +191,7 @@ class ReportFilter:
                 self._gauge.recall(event, fresh=measured_s > self._settled_s)
         for order in orders:
             self.begin(order)
+            self._legs[str(order.id)].resumed = True
         self._latest = None
         for event in events:
             if isinstance(event, Rejected):
@@ -281,15 +296,18 @@ class ReportFilter:
         sites, values = self._readings(order, result, position)
         ended_s = leg.since_s + (0.0 if late else self._took_s(order, result, leg))
         level = order.level if isinstance(order, Query) else 0
+        times_s = _between(
+            leg.began_s + _row(result.seconds, len(values)), leg.began_s if late else leg.since_s, ended_s
+        )
+        if self.mission.world.sensor.along is not None:
+            values, times_s = self._on_the_way(order, result, leg, sites, values, ended_s)
         cost, estimated = self._cost(order, result, leg, position)
         observation = Observation(
             order=str(order.id),
             sites=sites,
             values=values,
             noise_variances=self._noise_variances(sites, level, result),
-            times_s=_between(
-                leg.began_s + _row(result.seconds, len(values)), leg.began_s if late else leg.since_s, ended_s
-            ),
+            times_s=times_s,
             position=position if is_there else self.last_known,
             cost=cost,
             part=result.part,
@@ -383,6 +401,35 @@ class ReportFilter:
         plausible = self._are_plausible(sites)
         sites = np.where(plausible[:, None], self._snapped(sites, order.site), position)
         return sites, np.where(plausible, values, math.nan)
+
+    def _on_the_way(
+        self, order: Order, result: GoalResult, leg: _Leg, sites: Array, values: Array, ended_s: float
+    ) -> tuple[Array, Array]:
+        """Return readings (k,) and their times (k,), for a sensor that reads on the way.
+
+        Those that can't come from the move are NaN, and the reasons are noted as doubts. A part may arrive
+        after the next one, so it may begin as early as the order.
+        """
+        seconds, began_s = _row(result.seconds, len(values)), leg.began_s
+        if leg.resumed and np.isfinite(seconds).any():  # when the robot began is not known
+            began_s = min(began_s, max(0.0, self._settled_s, ended_s - float(np.nanmax(seconds))))
+        at_site = isinstance(order, Query) and result.last and result.complete
+        read = np.flatnonzero(np.isfinite(values))
+        read = read[read < len(values) - at_site]
+        limit = self.settings.reports.off_route_m or off_route_m(self.domain)
+        good, problems = believable_on_the_way(
+            sites[read], seconds[read], ended_s - began_s, leg.routes, limit
+        )
+        for problem in problems:
+            self._doubts.append(
+                f"{order.id}, part {result.part}: of {len(read)} readings on the way, {problem}"
+            )
+        believed = values.copy()
+        believed[read[~good]] = math.nan
+        times_s = np.clip(began_s + np.nan_to_num(seconds, nan=math.inf), min(began_s, ended_s), ended_s)
+        if at_site and len(read):
+            times_s[-1] = max(times_s[-1], times_s[read[-1]])
+        return believed, times_s
 
     def believable(self, values: Array) -> Array:
         """Return reported readings (k,), NaN where one is implausible."""

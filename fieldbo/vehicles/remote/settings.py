@@ -84,6 +84,9 @@ class Reports:
     """Lowest plausible reading; a reading below it counts as failed."""
     high: Limit = math.inf
     """Highest plausible reading; a reading above it counts as failed."""
+    off_route_m: PositiveFloat | None = None
+    """How far from its route a robot may be when it reads on the way, in metres; a reading farther off counts
+    as failed. Default: a tenth of the domain's longest side. Raise it for a sailing boat, for example."""
 
     def __post_init__(self) -> None:
         if not self.low < self.high:

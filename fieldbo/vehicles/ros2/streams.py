@@ -2,7 +2,8 @@
 
 `Ros2Topics` needs only topics; `Ros2Nav2` drives a robot that runs Nav2. Poses are geometry_msgs/PoseStamped,
 in metres east, north and up of the origin, so the vehicle file needs a ``[frame]``. Readings are
-std_msgs/Float64, published at any time; those after arrival are averaged (``dwell_s`` in ``[arrival]``).
+std_msgs/Float64, published at any time; those after arrival are averaged (``dwell_s`` in ``[arrival]``). If
+the sensor reads on the way, those before arrival count, too, each between the poses around it.
 """
 
 from __future__ import annotations

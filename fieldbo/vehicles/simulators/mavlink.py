@@ -1,8 +1,8 @@
 """A simulated boat at the other end of a MAVLink link, with the modes of ArduPilot's Rover.
 
 It starts armed and in HOLD. In GUIDED it goes to the target in SET_POSITION_TARGET_GLOBAL_INT; a target is
-new if its place or its time is. On arrival it samples, and streams that value until it leaves. It stores
-missions and fences, and gives them back, but follows neither.
+new if its place or its time is. It streams what it reads on the way; on arrival it samples, and streams that
+value until it leaves. It stores missions and fences, and gives them back, but follows neither.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from fieldbo.vehicles.remote.link import (
     GoalRejected,
     GoalResult,
     PositionReport,
+    Reading,
     Report,
 )
 from fieldbo.vehicles.simulators.robot import Robot
@@ -209,8 +210,9 @@ class _Boat:
             self._send_heartbeat()
             self._send_position(report.position)
             if self.reading is not None:
-                name = self.link.reading.encode()
-                self.wire.mav.named_value_float_send(self._clock_ms, name, self.reading)
+                self._send_reading(self.reading)
+        elif isinstance(report, Reading):
+            self._send_reading(report.value)
         elif isinstance(report, BatteryReport) and report.share is not None:
             self._send_battery(round(100 * report.share))
         elif isinstance(report, GoalResult) and report.complete and len(report.values):
@@ -223,6 +225,9 @@ class _Boat:
         number = int(result.goal.split()[1])
         if number >= self._read_at:
             self._read_at, self.reading = number, float(result.values[-1])
+
+    def _send_reading(self, value: float) -> None:
+        self.wire.mav.named_value_float_send(self._clock_ms, self.link.reading.encode(), value)
 
     @property
     def _clock_ms(self) -> int:

@@ -27,6 +27,7 @@ from fieldbo.vehicles.remote.link import (
     GoalRejected,
     GoalResult,
     PositionReport,
+    Reading,
     Report,
 )
 from fieldbo.vehicles.simulators.faults import Fault
@@ -43,7 +44,8 @@ _NEXT_TARGET_S = 0.8
 class _Leg:
     """A goal under way: first the robot travels, then it samples. Times are on the robot's clock.
 
-    `reported` readings on the way, with their cost and time, were sent as parts already.
+    `reported` readings on the way were sent already: as parts with their cost and time, or one by one by a
+    robot that `streams`.
     """
 
     goal: Goal
@@ -57,6 +59,7 @@ class _Leg:
     end: Array
     pause_s: float
     on_the_way: ReadOnTheWay
+    streams: bool
     paid: float = 0.0
     passed: int = 0
     parts: int = 0
@@ -199,6 +202,8 @@ class Robot:
         leg, self._leg = self._leg, None
         if leg is not None:
             self._move(leg, self._time_s)
+            if leg.streams:
+                self._stream(leg, self._time_s)
             self._track.append(self.position)
             result = self._result(leg.goal.id, leg.paid, self._time_s - leg.began_s)
             self._answer(leg.number, replace(self._rest(leg, result), complete=False))
@@ -229,7 +234,10 @@ class Robot:
         if leg is not None:
             now_s = self._time_s
             self._move(leg, now_s)
-            self._report_part(leg, now_s)
+            if leg.streams:
+                self._stream(leg, now_s)
+            else:
+                self._report_part(leg, now_s)
             if now_s >= leg.ends_s and self._fault("stuck", leg.number) is None:
                 self._leg = None
                 self._arrive(leg)
@@ -288,9 +296,9 @@ class Robot:
         # A cell sets its variables while the whole order takes its time.
         as_set = world.domain.controls is not None
         travel, travel_s = (cost, seconds) if goal.home or as_set else takes(trip)
-        route = driven(trip, self.position)
-        # A robot that streams does not learn which of its targets are sites.
-        along = route if pause_s == 0.0 else route[:1].repeat(2, axis=0)
+        route, streams = driven(trip, self.position), pause_s > 0.0
+        # A robot that streams may be sent over several legs for one sample.
+        noise = stream(self.seed, "along", number if streams else key)
         self._leg = _Leg(
             goal,
             number,
@@ -302,7 +310,8 @@ class Robot:
             self._rate * max(0.0, cost - travel),
             self._end(goal),
             0.0 if goal.home else pause_s,
-            world.read_on_the_way(along, now_s, travel_s, stream(self.seed, "along", key)),
+            world.read_on_the_way(route, now_s, travel_s, noise),
+            streams,
         )
         self.reading = math.nan
 
@@ -343,6 +352,12 @@ class Robot:
             )
         self._answer(number, self._rest(leg, result))
 
+    def _stream(self, leg: _Leg, now_s: float) -> None:
+        """Send the readings on the way that were taken since the previous ones."""
+        taken = self._taken(leg, now_s)
+        self._pending += [Reading(float(value)) for value in leg.on_the_way.values[leg.reported : taken]]
+        leg.reported = taken
+
     def _report_part(self, leg: _Leg, now_s: float) -> None:
         """Report the readings on the way so far, if there are enough for a part of the goal."""
         taken = self._taken(leg, now_s)
@@ -360,7 +375,7 @@ class Robot:
 
     def _rest(self, leg: _Leg, whole: GoalResult, taken: int | None = None) -> GoalResult:
         """Return the part of a goal's whole result that was not reported yet."""
-        taken = self._taken(leg, self._time_s) if taken is None else taken
+        taken = leg.reported if leg.streams else self._taken(leg, self._time_s) if taken is None else taken
         new, read = slice(leg.reported, taken), leg.on_the_way
         return replace(
             whole,

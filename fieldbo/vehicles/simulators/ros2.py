@@ -18,6 +18,7 @@ from fieldbo.vehicles.remote.link import (
     GoalRejected,
     GoalResult,
     PositionReport,
+    Reading,
     Report,
 )
 from fieldbo.vehicles.ros2.link import MESSAGES, Ros2, Ros2Link, pose_of
@@ -191,7 +192,7 @@ def _settle(handle: Any, result: Any) -> Any:
 
 
 class _Streamer:
-    """Streams the robot's pose, and its last reading while it stays at a site."""
+    """Streams the robot's pose, its readings on the way, and its last reading while it stays at a site."""
 
     def __init__(self, robot: Robot, link: Ros2Topics | Ros2Nav2, ground: Ground, node: Node) -> None:
         self.robot, self.ground, self.state = robot, ground, _State(link, ground, node)
@@ -211,6 +212,8 @@ class _Streamer:
         """Publish a report of the robot."""
         if isinstance(report, PositionReport | BatteryReport):
             self.state.send(report)
+        if isinstance(report, Reading):
+            self._reading.publish(self._number(data=report.value))
         if isinstance(report, PositionReport) and math.isfinite(self.robot.reading):
             self._reading.publish(self._number(data=self.robot.reading))
 
