@@ -2,7 +2,7 @@
 
 The worlds draw their fields from the process that their missions' models state, so the advice should hold.
 Each repeat advises on a battery for F1 0.9 with probability 0.8, with its own seed, and then runs the mission
-as it is, with that battery, in 40 further fields of the world itself. For each world, print the batteries, and
+as it is, with that battery, in 40 further fields of the world itself. For each world, print the batteries and
 the share of all these fields that reach the target, with its 90% interval.
 
 Runs are kept in a folder; an interrupted benchmark continues.

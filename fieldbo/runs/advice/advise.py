@@ -29,6 +29,7 @@ from fieldbo.runs.advice.fields import Draw, FieldSource
 from fieldbo.runs.advice.search import needed, rank_of, share_interval
 from fieldbo.runs.advice.table import Trials
 from fieldbo.runs.advice.trial import Task, Trial
+from fieldbo.runs.comparison import label
 from fieldbo.runs.folder import describe
 
 SUMMARY = "advice.json"
@@ -37,7 +38,7 @@ PATIENCE_S = 1800.0
 """Advice that would take longer than this is only given with `patient`."""
 
 _RUNS_PER_FIELD = 2.5  # of a search: one to read off, one to check, and every other time one to correct
-_COMPILING_S = 10.0  # a first run that takes longer may have compiled loops
+_LONG_S = 120.0  # a run that takes longer says enough
 _MOST_REDRAWN = 1000
 _TRIVIAL = 0.1  # share of fields that all lie on one side of the threshold, from which on there is a note
 
@@ -130,7 +131,7 @@ def advise(
     for policy, case in cases.items():
         _check_supported(case.mission, target, policy)
     first = next(iter(cases.values())).mission
-    folder = Path("runs") / f"{first.name}-advice" if out is None else Path(out)
+    folder = folder_of(mission, out)
     marks = {policy: _mark(case.mission, seed) for policy, case in cases.items()}
     source = FieldSource(first, seed)
     draws = _Draws(source)
@@ -157,6 +158,11 @@ def advise(
     )
     write_whole(folder / SUMMARY, json.dumps(advice.to_plain(), indent=2).encode() + b"\n")
     return advice
+
+
+def folder_of(mission: Path | str, out: Path | str | None) -> Path:
+    """Return the folder of advice on a mission: `out`, or ``runs/<mission>-advice``."""
+    return Path("runs") / f"{label(str(mission))}-advice" if out is None else Path(out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,9 +237,9 @@ class _Work:
         seconds = 0.0
         for policy, case in self.cases.items():
             battery = case.mission.vehicles[0].battery
-            self._stage = f"{policy}: one run, to see how long it takes"
+            self._stage = f"{policy}: measuring how long a run takes"
             took = self._run(policy, [0], battery, until)[0].seconds
-            if took > _COMPILING_S and self.fields > 1:
+            if took < _LONG_S and self.fields > 1:  # the first run may have compiled loops
                 took = min(took, self._run(policy, [1], battery, until)[0].seconds)
             seconds += took * runs
         return seconds / min(self.trials.jobs, os.cpu_count() or 1)

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky
+from scipy.linalg import cho_factor, cho_solve, cholesky
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.blas import on_one_blas_thread
@@ -73,16 +73,24 @@ class DrawnFromBelief(Field):
         out = self.at_sites[index].copy()
         between = np.any(np.abs(self.domain.sites[index] - sites) > 1e-9 * self.domain.extent, axis=1)
         if between.any():
-            out[between] = self.hyperparameters.scale.to_user(self._given_sites.mean(sites[between]))
+            out[between] = self._between(sites[between])
         return np.asarray(out)
 
-    @cached_property
-    def _given_sites(self) -> Belief:
+    def _between(self, points: Array) -> Array:
+        """Return the values (P,) at points (P, d) between the sites."""
         h = self.hyperparameters
-        mean = None if self.mean is None else PriorMean(self.mean, h.scale)
-        y = h.scale.to_model(self.at_sites)
-        noise = np.full(len(y), _JITTER * h.kernel.variance)
-        return Belief(h.kernel, prior_mean=mean).condition_on(self.domain.sites, y, noise)
+        # Row by row, as a matrix product would round differently for one point than for many.
+        y = np.sum(h.kernel(points, self.domain.sites) * self._weights, axis=1)
+        return h.scale.to_user(y if self.mean is None else y + h.scale.unshifted(self.mean.values(points)))
+
+    @cached_property
+    def _weights(self) -> Array:
+        h, sites = self.hyperparameters, self.domain.sites
+        y = h.scale.residuals(self.at_sites, None if self.mean is None else self.mean.values(sites))
+        K = h.kernel(sites, sites)
+        K[np.diag_indices_from(K)] += _JITTER * h.kernel.variance
+        factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+        return np.asarray(cho_solve(factor, y, check_finite=False))
 
 
 @dataclass(frozen=True, eq=False)
