@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from fieldbo.agent.agent import Agent
-from fieldbo.agent.budget_warnings import unaffordable
 from fieldbo.belief.question import Optimum, ShareOfMaximum
 from fieldbo.costs.chain import Modular
 from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.mission.amounts import amount
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.load import load_mission, merged
@@ -37,7 +37,8 @@ SUMMARY = "advice.json"
 PATIENCE_S = 1800.0
 """Advice that would take longer than this is only given with `patient`."""
 
-_RUNS_PER_FIELD = 2.5  # of a search: one to read off, one to check, and every other time one to correct
+_CHECKED = 1.5  # runs to check an answer, and every other time to correct it, relative to one to read it off
+_LARGER = 2.0 + 4.0 + 8.0  # where the first battery is too small: runs with the larger ones, relative to it
 _LONG_S = 120.0  # a run that takes longer says enough
 _MOST_REDRAWN = 1000
 _TRIVIAL = 0.1  # share of fields that all lie on one side of the threshold, from which on there is a note
@@ -233,15 +234,18 @@ class _Work:
     def estimate(self, search: bool) -> float:
         """Return how many seconds the runs will take, from one run of each policy."""
         until = self.target if search else None
-        runs = self.fields * (_RUNS_PER_FIELD if search else 1.0)
         seconds = 0.0
         for policy, case in self.cases.items():
             battery = case.mission.vehicles[0].battery
             self._stage = f"{policy}: measuring how long a run takes"
-            took = self._run(policy, [0], battery, until)[0].seconds
-            if took < _LONG_S and self.fields > 1:  # the first run may have compiled loops
-                took = min(took, self._run(policy, [1], battery, until)[0].seconds)
-            seconds += took * runs
+            trials = self._run(policy, [0], battery, until)
+            if trials[0].seconds < _LONG_S and self.fields > 1:  # the first run may have compiled loops
+                trials += self._run(policy, [1], battery, until)
+            per_field = min(trial.seconds for trial in trials)
+            if self.target is not None and search:
+                missed = np.mean([np.isinf(trial.need(self.target)) for trial in trials])
+                per_field *= 1.0 + _CHECKED + _LARGER * float(missed)
+            seconds += self.fields * per_field
         return seconds / min(self.trials.jobs, os.cpu_count() or 1)
 
     def searched(self, policy: str, probability: float) -> PolicyAdvice:
@@ -350,7 +354,8 @@ def _notes(
     if draws.redrawn:
         notes.append(f"{draws.redrawn} drawn fields that lie below 0 were drawn again")
     spec, unit = mission.vehicles[0], mission.world.cost_unit
-    full_battery = mission.settings.get("agent", {}).get("full_battery")
+    given = mission.settings.get("agent", {}).get("full_battery")
+    full_battery = np.inf if given is None else amount(given, unit, "agent.full_battery")
     for p in policies:
         if p.answered_short:
             notes.append(
@@ -369,8 +374,8 @@ def _notes(
                 f"{p.battery:,.4g} {unit}, the largest battery tried ({p.reached / len(p.trials):.2f}, "
                 f"{low:.2f} to {high:.2f})"
             )
-        if full_battery is not None and p.needed is not None and p.battery > spec.battery:
-            notes.append(f"{p.policy}: check the battery against full_battery = {full_battery} in [agent]")
+        if p.battery > full_battery:
+            notes.append(f"{p.policy}: this is more than the full battery of {full_battery:,.4g} {unit}")
     if spec.time_limit_s is not None:
         notes.append(f"time_limit_s = {spec.time_limit_s:g} limits every run, whatever the battery")
     return notes
@@ -419,14 +424,16 @@ def _check_supported(mission: Mission, target: float | None, policy: str) -> Non
             where="--target",
             fix="leave out --target, and set --battery",
         )
-    for problem in unaffordable(mission, Agent(mission).initial):
-        if "not enough for any reading" in problem or "and none by the policy" in problem:
-            raise InputError(
-                problem,
-                expected="a battery that pays for readings by the policy",
-                where="--battery",
-                fix="raise the battery",
-            )
+    vehicle, levels = Agent(mission).vehicles[0], range(world.sensor.settings)
+    sites = np.vstack([world.domain.sites, vehicle.position])
+    if not any(vehicle.affordable(sites, level=level).any() for level in levels):
+        raise InputError(
+            f"a battery of {vehicle.spec.battery:g} {world.cost_unit} pays for no reading"
+            + (", with the trip home, reserve and margin" if vehicle.spec.home is not None else ""),
+            expected="a battery that pays for a few readings at least",
+            where="agent.battery",
+            fix="raise it, in the mission or with --battery; a search begins with it",
+        )
 
 
 def _too_long(seconds: float, fields: int) -> InputError:
