@@ -50,3 +50,14 @@ def test_earlier_readings_make_a_mission_cheaper():
     heading, row = done.stdout.splitlines()
     assert heading.split()[-1] == "worst"
     assert float(row.split()[-1]) < 0.7
+
+
+def test_advice_is_checked_in_fields_that_it_has_not_seen(tmp_path):
+    command = [sys.executable, BENCHMARKS / "advise_coverage.py", "--only", "gp-square", "--repeats", "1"]
+    command += ["--fields", "4", "--target", "0.3", "--jobs", "1", "--out", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("| gp-square | all |")
+    assert "of 4: " in done.stdout
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.stdout == done.stdout
