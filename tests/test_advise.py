@@ -294,7 +294,8 @@ def test_a_target_that_no_battery_reaches_is_reported_as_more_than_the_largest()
     assert "max_steps = 6" in str(advice)
 
 
-def test_several_jobs_give_the_same_advice():
+def test_several_jobs_give_the_same_advice(monkeypatch):
+    monkeypatch.setattr("fieldbo.runs.advice.table._WORTH_WORKERS_S", 0.0)
     assert str(advised(0.8, fields=5, jobs=2, out="two")) == str(advised(0.8, fields=5, out="one"))
 
 

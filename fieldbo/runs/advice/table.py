@@ -28,6 +28,9 @@ COLUMNS = (
     *("cost", "need", "score"),
 )
 
+_WORTH_WORKERS_S = 10.0
+"""Duration of trials, one after the other, from which on further processes are started for them."""
+
 _Key = tuple[str, int, float, float | None]
 
 
@@ -87,8 +90,14 @@ class Trials:
                 finished += 1
                 self.on_trial(finished, total)
 
-            run_all(tried, todo, min(self.jobs, max(1, len(todo))), keep)
+            run_all(tried, todo, self._workers(len(todo)), keep)
         return [self._done[key] for key in keys]
+
+    def _workers(self, todo: int) -> int:
+        """Return the number of processes for some trials: one if others would hardly have begun by then."""
+        typical = [trial.seconds for trial in self._done.values()]
+        short = todo < 2 or (bool(typical) and todo * float(np.median(typical)) < _WORTH_WORKERS_S)
+        return 1 if short else self.jobs
 
     def _line(self, trial: Trial) -> bytes:
         row = _row(trial, self.marks[trial.policy])
