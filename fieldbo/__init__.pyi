@@ -18,6 +18,7 @@ from .mission.load import load_mission as load_mission
 from .mission.load import load_world as load_world
 from .mission.mission import Mission as Mission
 from .results.result import Result as Result
+from .runs.advice.advise import advise as advise
 from .runs.explanation.explain import explain as explain
 from .runs.load import load_run as load_run
 from .runs.record.record import Record as Record

@@ -3,7 +3,7 @@
 The fences of a page run in order, in a folder of their own:
 
 - ``sh`` and ``console`` (lines after ``$``) run in bash. Missions are cut to a few steps, comparisons to one
-  start; a mission by hand ends where the input does.
+  start, advice to four fields; a mission by hand ends where the input does.
 - ``python`` shares its names with the page's other Python.
 - A fence whose first line is a comment with a file's name, ``# my_policy.py`` or ``# missions/pond.toml``,
   is written to that file instead.
@@ -35,6 +35,7 @@ fieldbo() {
         *--by-hand*) "$PYTHON" -m fieldbo "$@" < /dev/null || test $? = 130 ;;
         "run "*) "$PYTHON" -m fieldbo "$@" --set agent.max_steps=12 ;;
         "compare "*) "$PYTHON" -m fieldbo "$@" --starts 1 --draws 1 --set agent.battery=100 ;;
+        "advise "*) "$PYTHON" -m fieldbo "$@" --fields 4 --set agent.max_steps=12 ;;
         *) "$PYTHON" -m fieldbo "$@" ;;
     esac
 }

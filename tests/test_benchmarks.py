@@ -59,3 +59,14 @@ def test_rules_with_and_without_readings_on_the_way_are_compared():
     one_step, tour = done.stdout.splitlines()
     assert one_step.startswith("OneStepRisk, 1 runs: mean F1 0.9 ")
     assert tour.startswith("Tour, 1 runs: mean F1 0.9 ")
+
+
+def test_advice_is_checked_in_fields_that_it_has_not_seen(tmp_path):
+    command = [sys.executable, BENCHMARKS / "advise_coverage.py", "--only", "gp-square", "--repeats", "1"]
+    command += ["--fields", "4", "--target", "0.3", "--jobs", "1", "--out", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("| gp-square | all |")
+    assert "of 4: " in done.stdout
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.stdout == done.stdout

@@ -135,7 +135,7 @@ def observed(folder):
 
 def test_the_help_lists_every_command_and_how_to_start(said):
     text = said("--help")
-    for name in ("run", "check", "worlds", "missions", "show", "schema", "compare", "new", "policies"):
+    for name in ("run", "check", "worlds", "missions", "show", "schema", "compare", "advise", "new"):
         assert f" {name} " in text
     assert "Start with: fieldbo run lake-level-set" in text
     assert said("-h") == text
@@ -163,6 +163,7 @@ def test_the_help_of_run_has_examples_exit_codes_and_every_file(said):
         ("show",),
         ("schema",),
         ("compare",),
+        ("advise",),
         ("new",),
         ("new", "world"),
     ],

@@ -18,7 +18,7 @@ from scipy.stats import sem, ttest_rel
 
 from fieldbo.errors import InputError
 from fieldbo.results.metrics import F1, REGRET
-from fieldbo.runs import comparison
+from fieldbo.runs import comparison, parallel
 from fieldbo.runs.comparison import Case, compare, prepared
 from fieldbo.runs.comparison_scores import calibration, differences_at, score_of, scores_at, targets
 from fieldbo.runs.comparison_table import COLUMNS, held
@@ -476,7 +476,7 @@ def test_the_calibration_is_a_mean_over_finished_runs():
 
 
 def test_compiled_loops_of_a_job_use_one_thread():
-    with ProcessPoolExecutor(1, get_context("spawn"), initializer=comparison._one_numba_thread) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=parallel._one_numba_thread) as pool:
         assert pool.submit(numba_threads).result() == 1
 
 

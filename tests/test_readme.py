@@ -25,9 +25,13 @@ def commands():
 
 
 def arguments(command):
-    """Return the arguments of a command, with the shipped files of a lake; runs are cut short."""
+    """Return the arguments of a command, with the shipped files of a lake; runs and advice are cut short."""
     words = shlex.split(command.replace("$LAKE", shlex.quote(str(ROOT / "worlds/lake-places"))))[1:]
-    return [*words, "--set", "agent.max_steps=12"] if words[0] == "run" else words
+    shorter = {
+        "run": ["--set", "agent.max_steps=12"],
+        "advise": ["--fields", "4", "--set", "agent.max_steps=12"],
+    }
+    return [*words, *shorter.get(words[0], [])]
 
 
 def test_the_readme_has_at_most_150_lines():

@@ -24,6 +24,7 @@ Stream = Literal[
     "stop",
     "truth",
     "along",
+    "advice",
 ]
 _KEYS: dict[Stream, int] = {
     "sensor": 0,
@@ -39,6 +40,7 @@ _KEYS: dict[Stream, int] = {
     "stop": 10,
     "truth": 11,
     "along": 12,
+    "advice": 13,
 }
 
 
@@ -53,8 +55,8 @@ def stream(seed: int, name: Stream, ask: int = 0) -> np.random.Generator:
         The purpose: ``"sensor"``, ``"policy"``, ``"model"``, ``"initial"``, ``"field"``, ``"start"``,
         ``"score"``, ``"observe"`` (a policy's draws, keyed by event), ``"cost"`` (noise on the real cost of
         a simulated order), ``"chance"`` (variables that it leaves free), ``"stop"`` (how sure the answer
-        is), ``"truth"`` (samples of free variables for true expected values) or ``"along"`` (noise of the
-        readings on the way).
+        is), ``"truth"`` (samples of free variables for true expected values), ``"along"`` (noise of the
+        readings on the way) or ``"advice"`` (fields drawn from the belief, keyed by their number).
     ask : int
         Number of the agent's ask that it serves.
 

@@ -11,6 +11,7 @@ import typer
 
 from fieldbo import __version__
 from fieldbo.cli import (
+    advise,
     ask,
     check,
     compare,
@@ -50,6 +51,7 @@ for command, function, examples in (
     ("ask", ask.ask, ask.EXAMPLES),
     ("export", export.export, export.EXAMPLES),
     ("robot", robot.robot, robot.EXAMPLES),
+    ("advise", advise.advise, advise.EXAMPLES),
     ("plan", plan.plan, plan.EXAMPLES),
     ("check", check.check, ""),
     ("worlds", worlds.worlds, ""),

@@ -1,4 +1,4 @@
-"""Run missions; resume, load, explain, export and compare runs."""
+"""Run missions; resume, load, explain, export and compare runs; advise on a battery."""
 
 import lazy_loader
 

@@ -1,3 +1,5 @@
+from .advice.advice import Advice as Advice
+from .advice.advice import PolicyAdvice as PolicyAdvice
 from .folder import begin as begin
 from .load import load_run as load_run
 from .loop import BrokenOffError as BrokenOffError

@@ -10,13 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
-from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -33,7 +29,7 @@ from fieldbo.results.result import Result
 from fieldbo.results.tables import table
 from fieldbo.runs.comparison_table import COLUMNS, KEY, finished_runs, held, read_table, write_rows
 from fieldbo.runs.folder import describe
-from fieldbo.runs.signals import unbroken
+from fieldbo.runs.parallel import run_all
 
 
 @dataclass(frozen=True)
@@ -74,6 +70,10 @@ def digest(case: Case, overrides: Mapping[str, Any]) -> str:
     description = describe(prepared(Case(case.mission, 0, 0), overrides))
     description["versions"] = description["versions"]["fieldbo"]
     return hashlib.sha256(json.dumps(description, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def _run_task(task: tuple[Case, Mapping[str, Any], str]) -> bytes:
+    return _run_case(*task)
 
 
 def _run_case(case: Case, overrides: Mapping[str, Any], mark: str) -> bytes:
@@ -183,7 +183,7 @@ def compare(
                 if on_run is not None:
                     on_run(finished, len(cases))
 
-            _run_all(todo, overrides, marks, jobs, keep)
+            run_all(_run_task, [(c, overrides, marks[c.mission]) for c in todo], jobs, keep)
         rows = read_table(out)
         if jobs > 1:  # the table must not depend on the number of jobs
             place = {_key(case): number for number, case in enumerate(todo)}
@@ -243,53 +243,3 @@ def _check_equal(problem: str, values: Mapping[str, str], expected: str) -> None
     if len(set(values.values())) > 1:
         listed = ", ".join(f"{mission}: {value}" for mission, value in values.items())
         raise InputError(f"{problem}: {listed}", expected=expected, where="MISSION")
-
-
-def _run_all(
-    todo: Sequence[Case],
-    overrides: Mapping[str, Any],
-    marks: Mapping[str, str],
-    jobs: int,
-    keep: Callable[[bytes], object],
-) -> None:
-    """Run the cases and keep the lines of each; when stopped, end all workers at once."""
-    if jobs == 1:
-        for case in todo:
-            lines = _run_case(case, overrides, marks[case.mission])
-            with unbroken():
-                keep(lines)
-        return
-    others = set(active_children())
-    workers = min(jobs, max(1, len(todo)))
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin_worker) as pool:
-        try:
-            with unbroken():  # a worker that is being started must not be missed below
-                runs = [pool.submit(_run_case, c, overrides, marks[c.mission]) for c in todo]
-            for run in as_completed(runs):
-                with unbroken():
-                    keep(run.result())
-        except BaseException:
-            with unbroken():
-                pool.shutdown(wait=False, cancel_futures=True)
-                for worker in set(active_children()) - others:
-                    worker.terminate()
-            raise
-
-
-def _begin_worker() -> None:
-    """Prepare a worker process, which leaves Ctrl-C to its parent and ends with it, however that ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with_parent, daemon=True).start()
-    _one_numba_thread()
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-def _one_numba_thread() -> None:
-    """Limit compiled loops to one thread, as the jobs already share the cores; call it before numba loads."""
-    os.environ["NUMBA_NUM_THREADS"] = "1"

@@ -96,7 +96,7 @@ def held(out: Path) -> Iterator[None]:
     except Timeout:
         raise InputError(
             f"{out} is being written by another process",
-            expected="one comparison per table at a time",
+            expected="one process per table at a time",
             where="--out",
             fix="wait until it has ended, then repeat the command, which skips finished runs; or choose "
             "another file",

@@ -1,3 +1,4 @@
+from .advice import advice_picture as advice_picture
 from .comparisons import BANDS as BANDS
 from .comparisons import comparison_picture as comparison_picture
 from .curves import curve_picture as curve_picture

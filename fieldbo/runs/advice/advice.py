@@ -1,0 +1,249 @@
+"""What advice says: the battery that a target needs, and what to expect of a battery, by policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.results.metrics import Score
+from fieldbo.runs.advice.search import Needed, quantile, share_interval, successes
+from fieldbo.runs.advice.trial import Trial
+
+FRACTIONS = (0.25, 0.5, 0.75, 1.0)
+"""Fractions of the battery at which scores are stated."""
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Quantiles over the fields."""
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyAdvice:
+    """Advice for one policy.
+
+    Attributes
+    ----------
+    policy : str
+    battery : float
+        Of the `trials`; with a target and no battery given, the answer, or the largest battery tried.
+    trials : tuple of Trial
+        Runs of the mission as it is, with that battery.
+    score : Score
+        F1, or the regret in the unit of the values.
+    target : float or None
+        F1 to reach.
+    needed : Needed or None
+        What the search found; None if a battery was given.
+    """
+
+    policy: str
+    battery: float
+    trials: tuple[Trial, ...]
+    score: Score
+    target: float | None = None
+    needed: Needed | None = None
+
+    @property
+    def enough(self) -> bool:
+        """False if even the largest battery tried does not reach the target often enough."""
+        return self.needed is None or self.needed.battery is not None
+
+    @property
+    def reached(self) -> int:
+        """Number of trials that end at the target or above; 0 without one."""
+        return 0 if self.target is None else successes(self.trials, self.target)
+
+    @property
+    def reached_interval(self) -> tuple[float, float]:
+        """The 90% interval of the probability to reach the target."""
+        return share_interval(self.reached, len(self.trials))
+
+    @property
+    def answered(self) -> int:
+        """Number of trials that ended because the question counted as answered."""
+        return self._ended("question answered")
+
+    def _ended(self, reason: str) -> int:
+        return sum(trial.end_reason == reason for trial in self.trials)
+
+    @property
+    def answered_short(self) -> int:
+        """Number of trials that ended so, but below the target: no battery would have helped."""
+        if self.target is None:
+            return 0
+        return sum(t.end_reason == "question answered" and t.final < self.target for t in self.trials)
+
+    def half(self) -> tuple[float, float, float]:
+        """Return the battery that half of the fields need, and its 90% interval; only after a search."""
+        assert self.needed is not None
+        return quantile(self.needed.needs, 0.5)
+
+    def scores(self, costs: Array) -> Array:
+        """Return the `QUANTILES` (5, k) over the fields of the score at given costs (k,)."""
+        first = [0.0 if self.score.better == "larger" else float(t.scores[0]) for t in self.trials]
+        by_field = [
+            np.where(np.isnan(row), before, row)
+            for row, before in zip((t.at(costs) for t in self.trials), first, strict=True)
+        ]
+        return np.quantile(by_field, QUANTILES, axis=0)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return a dict of strings, numbers and lists."""
+        costs = [self.battery * fraction for fraction in FRACTIONS]
+        plain: dict[str, Any] = {
+            "battery": self.battery,
+            "enough": self.enough,
+            "fields": len(self.trials),
+            "answered": self.answered,
+            "at": costs,
+            "quantiles": dict(zip(map(str, QUANTILES), self.scores(np.array(costs)).tolist(), strict=True)),
+        }
+        if self.target is not None:
+            plain |= {"reached": self.reached, "reached_interval90": list(self.reached_interval)}
+        if self.needed is not None:
+            half = [x if np.isfinite(x) else None for x in self.half()]
+            plain |= {"half_of_the_fields_need": half[0], "half_interval90": half[1:]}
+        return plain
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """Advice on the battery of a mission; `print` it, or read its attributes.
+
+    Attributes
+    ----------
+    mission, question : str
+        Name of the mission, and its question in words.
+    policies : tuple of PolicyAdvice
+        One per policy, on the same fields.
+    target : float or None
+        F1 to reach.
+    probability : float
+        With which to reach it.
+    cost_unit, unit : str
+        Of the battery, and of the regret.
+    source : str
+        Where the fields come from.
+    notes : tuple of str
+        What to know before trusting the advice.
+    """
+
+    mission: str
+    question: str
+    policies: tuple[PolicyAdvice, ...]
+    target: float | None
+    probability: float
+    cost_unit: str
+    unit: str
+    source: str
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, policy: str) -> PolicyAdvice:
+        """Return the advice for a policy."""
+        return next(p for p in self.policies if p.policy == policy)
+
+    @property
+    def score(self) -> Score:
+        """F1, or the regret."""
+        return self.policies[0].score
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return a dict of strings, numbers and lists, as in ``advice.json``."""
+        return {
+            "mission": self.mission,
+            "question": self.question,
+            "target": self.target,
+            "probability": self.probability,
+            "cost_unit": self.cost_unit,
+            "score": self.score.name,
+            "fields": self.source,
+            "notes": list(self.notes),
+            "policies": {p.policy: p.to_plain() for p in self.policies},
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def _lines(advice: Advice) -> list[str]:
+    """Return the advice in words."""
+    lines = [f"{advice.mission}: {advice.question}", f"fields drawn from {advice.source}"]
+    shares = [t.share for p in advice.policies[:1] for t in p.trials]
+    if not np.isnan(shares).any():
+        low, middle, high = 100 * np.quantile(shares, (0.1, 0.5, 0.9))
+        lines.append(
+            f"in the set: {middle:.0f}% of the sites (central 80% of the fields: {low:.0f}% to {high:.0f}%)"
+        )
+    if any(p.needed is not None for p in advice.policies):
+        lines += ["", *_needed_lines(advice)]
+    elif advice.target is not None:
+        lines += ["", *_reached_lines(advice)]
+    return [*lines, "", *_expected_lines(advice), *_notes(advice)]
+
+
+def _needed_lines(advice: Advice) -> list[str]:
+    unit = advice.cost_unit
+    rows = [
+        ["policy", f"battery ({unit})", "fresh fields that reach it", f"half of the fields need ({unit})"]
+    ]
+    for p in advice.policies:
+        middle, low, high = p.half()
+        battery = _amount(p.battery) if p.enough else f"more than {_amount(p.battery)}"
+        half = (
+            f"{_amount(middle)} ({_amount(low)} to {_amount(high)})"
+            if np.isfinite(middle)
+            else "more than half do not reach it"
+        )
+        rows.append([p.policy, battery, _share(p), half])
+    return [
+        f"battery to reach F1 {advice.target:g} with probability {advice.probability:g}, with the trip home, "
+        "reserve and margin; (90% intervals)",
+        *_columns(rows),
+    ]
+
+
+def _reached_lines(advice: Advice) -> list[str]:
+    rows = [
+        ["policy", f"battery ({advice.cost_unit})", f"fields that reach F1 {advice.target:g} (90% interval)"]
+    ]
+    rows += [[p.policy, _amount(p.battery), _share(p)] for p in advice.policies]
+    return _columns(rows)
+
+
+def _share(p: PolicyAdvice) -> str:
+    low, high = p.reached_interval
+    n = len(p.trials)
+    return f"{p.reached} of {n}: {p.reached / n:.2f} ({low:.2f} to {high:.2f})"
+
+
+def _expected_lines(advice: Advice) -> list[str]:
+    score, unit = advice.score, advice.cost_unit
+    name = score.name if score.better == "larger" else f"{score.name} ({advice.unit})"
+    rows = [["policy", "battery", *(f"at {100 * f:g}%" for f in FRACTIONS), "question answered"]]
+    for p in advice.policies:
+        low, middle, high = p.scores(p.battery * np.array(FRACTIONS))[[0, 2, 4]]
+        cells = [f"{m:.3g} ({a:.3g} to {b:.3g})" for a, m, b in zip(low, middle, high, strict=True)]
+        rows.append([p.policy, f"{_amount(p.battery)} {unit}", *cells, f"{p.answered} of {len(p.trials)}"])
+    return [f"{name} to expect: median (central 80%) over {len(p.trials)} fields", *_columns(rows)]
+
+
+def _notes(advice: Advice) -> list[str]:
+    notes = [f"note: {note}" for note in advice.notes]
+    return ["", *notes, "The advice holds if the field is like the drawn ones."]
+
+
+def _amount(x: float) -> str:
+    """Return an amount to three digits, or in words that it is larger than any tried."""
+    if not np.isfinite(x):
+        return "more"
+    digits = max(0, 2 - int(np.floor(np.log10(x)))) if x > 0 else 0
+    return f"{x:,.{digits}f}"
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of text with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,0 +1,334 @@
+"""Fields drawn from what a mission believes before it begins.
+
+What is known is the mission's earlier readings and the survey that its world was made from, if any. With
+readings, fields are joint draws of the posterior; hyperparameters that the model learns are drawn with the
+weights that the readings give them. Without readings, fields are draws of the prior, and hyperparameters that
+the model would learn are drawn from the model's prior, for each field anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, cholesky
+
+from fieldbo._numerics.arrays import Array, frozen_array
+from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo._numerics.streams import stream
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.averaged import AveragedSurface
+from fieldbo.belief.kernels import Kernel
+from fieldbo.belief.mean_functions import MeanFunction, PriorMean
+from fieldbo.belief.model import Hyperparameters, ModelKernel
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.surface import Surface
+from fieldbo.belief.trend import WithTrend
+from fieldbo.belief.unknown_level import WithUnknownLevel
+from fieldbo.belief.value_scale import ValueScale
+from fieldbo.domain.domain import Domain
+from fieldbo.errors import counted
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.prior import MOST_EARLIER, Prior
+from fieldbo.world.fields.base import Field
+from fieldbo.world.fields.table import TableField
+
+MOST_SURVEYED = 800
+"""Most readings of a survey that fields are drawn through; evenly taken from a larger one."""
+
+_WHOLE = 5_000  # sites whose covariance matrix is factored as a whole
+_APART = 1e-4  # share of the variance that is drawn independently at each of more sites
+_JITTER = 1e-9  # times the largest variance
+_MIDDLE_90 = 1.645
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnFromBelief(Field):
+    """A function drawn at the domain's sites; between them, what the belief expects given the draw.
+
+    Parameters
+    ----------
+    domain : Domain
+    at_sites : (N,) array
+        In the unit of the values.
+    hyperparameters : Hyperparameters
+        With which it was drawn.
+    mean : MeanFunction, optional
+        The mission's prior mean.
+    """
+
+    domain: Domain
+    at_sites: Array
+    hyperparameters: Hyperparameters = field(repr=False)
+    mean: MeanFunction | None = None
+
+    def values(self, sites: Array, time_s: float = 0.0) -> Array:
+        """Return the values (N,) at `sites` (N, d)."""
+        if np.array_equal(sites, self.domain.sites):
+            return self.at_sites.copy()
+        index = np.array([self.domain.nearest(s) for s in sites], dtype=int)
+        out = self.at_sites[index].copy()
+        between = np.any(np.abs(self.domain.sites[index] - sites) > 1e-9 * self.domain.extent, axis=1)
+        if between.any():
+            out[between] = self._between(sites[between])
+        return np.asarray(out)
+
+    def _between(self, points: Array) -> Array:
+        """Return the values (P,) at points (P, d) between the sites."""
+        h = self.hyperparameters
+        # Row by row, as a matrix product would round differently for one point than for many.
+        y = np.sum(h.kernel(points, self.domain.sites) * self._weights, axis=1)
+        return h.scale.to_user(y if self.mean is None else y + h.scale.unshifted(self.mean.values(points)))
+
+    @cached_property
+    def _weights(self) -> Array:
+        h, sites = self.hyperparameters, self.domain.sites
+        y = h.scale.residuals(self.at_sites, None if self.mean is None else self.mean.values(sites))
+        K = h.kernel(sites, sites)
+        K[np.diag_indices_from(K)] += _JITTER * h.kernel.variance
+        factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+        return np.asarray(cho_solve(factor, y, check_finite=False))
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """A drawn field, as it is passed between processes.
+
+    Attributes
+    ----------
+    number : int
+        From 0; with the seed, it determines the draw.
+    values : (N,) array
+        At the domain's sites, in the unit of the values.
+    hyperparameters : dict
+        As from `Hyperparameters.to_plain`.
+    """
+
+    number: int
+    values: Array
+    hyperparameters: Mapping[str, Any]
+
+    def field(self, mission: Mission) -> DrawnFromBelief:
+        """Return the field in the mission's domain."""
+        domain = mission.world.domain
+        h = Hyperparameters.from_plain(self.hyperparameters, domain)
+        return DrawnFromBelief(domain, frozen_array(self.values), h, mission.earlier.mean)
+
+
+class FieldSource:
+    """Draws fields from the belief with which a mission begins.
+
+    Parameters
+    ----------
+    mission : Mission
+    seed : int
+
+    Attributes
+    ----------
+    words : str
+        Where the fields come from, for the user.
+    notes : tuple of str
+        What the user should know of them.
+
+    Examples
+    --------
+    >>> from fieldbo import load_mission
+    >>> source = FieldSource(load_mission("gp-square-tour"), seed=0)
+    >>> source.words
+    'the prior as [model] states it: matern52, length scales 0.1 and 0.1, variance 1, mean 0'
+    >>> alone, among = source.draw([1])[0], source.draw([0, 1])[1]
+    >>> bool((alone.values == among.values).all())
+    True
+    """
+
+    def __init__(self, mission: Mission, seed: int) -> None:
+        self.mission, self.seed = mission, seed
+        agent = Agent(knowing(mission))
+        while (fitted := agent.refit()) is not None:
+            agent.tell(fitted)
+        self._spread = None if agent.readings or mission.model.every is None else _spread(mission)
+        self._surfaces, self._members, self._weights = _members(agent)
+        self.words = _words(agent, self._members, self._spread)
+        self.notes = tuple(_notes(mission, drawn=self._spread is not None))
+
+    @on_one_blas_thread
+    def draw(self, numbers: Sequence[int]) -> list[Draw]:
+        """Return the fields of these numbers; each depends on its number and the seed only."""
+        generators = {number: stream(self.seed, "advice", number) for number in numbers}
+        members: dict[int, list[int]] = {}
+        for number, rng in generators.items():
+            member = int(np.searchsorted(np.cumsum(self._weights)[:-1], rng.random()))
+            members.setdefault(member, []).append(number)
+        drawn: dict[int, Draw] = {}
+        for member, same in members.items():
+            h, surface = self._members[member], self._surfaces[member]
+            if self._spread is None:
+                fields = _drawn(surface, [generators[number] for number in same])
+                pairs = [(h, y) for y in fields]
+            else:
+                pairs = [self._from_prior(h, generators[number]) for number in same]
+            plain = {
+                number: Draw(number, h.scale.to_user(y), h.to_plain())
+                for number, (h, y) in zip(same, pairs, strict=True)
+            }
+            drawn |= plain
+        return [drawn[number] for number in numbers]
+
+    def _from_prior(self, h: Hyperparameters, rng: np.random.Generator) -> tuple[Hyperparameters, Array]:
+        """Return hyperparameters drawn from the prior around those of `h`, and a field drawn with them."""
+        assert self._spread is not None
+        theta = h.kernel.theta + self._spread * rng.standard_normal(len(self._spread))
+        new = replace(h, kernel=h.kernel.with_theta(theta))
+        return new, _drawn(_prior_surface(self.mission, new), [rng])[0]
+
+
+def knowing(mission: Mission) -> Mission:
+    """Return the mission as if it began with the survey of its world, if any, and its earlier readings.
+
+    Of the earlier readings, those that repeat a row of the survey are left out.
+    """
+    survey, earlier = mission.world.field, mission.earlier
+    if not isinstance(survey, TableField):
+        return mission
+    readings, most = survey.readings, min(MOST_SURVEYED, MOST_EARLIER - len(earlier.values))
+    kept = np.unique(np.linspace(0, len(readings.values) - 1, most).round().astype(np.intp))
+    if readings.noise_variances is not None:
+        sds = np.sqrt(readings.noise_variances)
+    elif survey.scale.transform == "log":
+        sds = survey.noise_sd * np.abs(readings.values)
+    else:
+        sds = np.full(len(readings.values), survey.noise_sd)
+    rows = {(*site, value) for site, value in zip(readings.sites.tolist(), readings.values, strict=True)}
+    pairs = zip(earlier.sites.tolist(), earlier.values, strict=True)
+    new = np.array([(*site, value) not in rows for site, value in pairs], dtype=bool)
+    return replace(
+        mission,
+        prior=Prior(
+            np.concatenate([readings.sites[kept], earlier.sites[new]]),
+            np.concatenate([readings.values[kept], earlier.values[new]]),
+            np.concatenate([sds[kept], earlier.noise_sds[new]]),
+            mean=earlier.mean,
+        ),
+    )
+
+
+def _drawn(surface: Surface, generators: Sequence[np.random.Generator]) -> list[Array]:
+    """Return one joint draw (N,) of the function at the sites with each generator."""
+    if surface.size > _WHOLE:
+        return [surface.draws(1, rng, apart=_APART)[:, 0] for rng in generators]
+    covariance = surface.covariance()
+    covariance[np.diag_indices_from(covariance)] += _JITTER * float(np.max(surface.variance, initial=0.0))
+    factor = cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
+    return [surface.mean + factor @ rng.standard_normal(surface.size) for rng in generators]
+
+
+def _members(agent: Agent) -> tuple[list[Surface], list[Hyperparameters], Array]:
+    """Return beliefs over the sites, the hyperparameters of each, and their weights."""
+    h, mission = agent.hyperparameters, agent.mission
+    if not agent.readings:
+        known = replace(h, kernel=_without_trend(h.kernel))
+        return [_prior_surface(mission, known)], [known], np.ones(1)
+    surface, scale = agent.stated
+    if not isinstance(surface, AveragedSurface):
+        return [surface], [h], np.ones(1)
+    kernels = [_without_level(s.belief.kernel) for s in surface.surfaces]
+    return list(surface.surfaces), [replace(h, kernel=k, scale=scale) for k in kernels], surface.weights
+
+
+def _prior_surface(mission: Mission, h: Hyperparameters) -> Surface:
+    """Return the belief over the sites before any reading."""
+    mean = mission.earlier.mean
+    belief = Belief(h.kernel, prior_mean=None if mean is None else PriorMean(mean, h.scale))
+    return Surface(belief, mission.world.domain.sites, mission.model.memory_bytes)
+
+
+def _without_trend(kernel: ModelKernel) -> ModelKernel:
+    """Return a kernel without its linear trend, whose size only readings tell."""
+    return kernel.residual if isinstance(kernel, WithTrend) else kernel
+
+
+def _without_level(kernel: Kernel) -> ModelKernel:
+    """Return the kernel of the model in a kernel with an unknown level."""
+    base = kernel.base if isinstance(kernel, WithUnknownLevel) else kernel
+    assert isinstance(base, ModelKernel)
+    return base
+
+
+def _spread(mission: Mission) -> Array:
+    """Return the prior standard deviations of the logs of length scales and variance."""
+    prior = mission.model.prior(mission.world.domain)
+    return prior.sds[: len(prior.sds) - (mission.model.noise == "learned")]
+
+
+# -- in words --------------------------------------------------------------------------------------------
+
+
+def _words(agent: Agent, members: Sequence[Hyperparameters], spread: Array | None) -> str:
+    """Return where the fields come from."""
+    mission, thetas = agent.mission, np.array([h.kernel.theta for h in members])
+    # A single sentence of numbers: what was drawn is a range, what is known a number.
+    units = members[0].scale.scale ** 2
+    thetas[:, -1] += np.log(units)
+    middle, low, high = np.median(thetas, axis=0), thetas.min(axis=0), thetas.max(axis=0)
+    if spread is not None:
+        low, high = (middle + sign * _MIDDLE_90 * spread for sign in (-1.0, 1.0))
+    texts = [_range(*np.exp(numbers)) for numbers in zip(middle, low, high, strict=True)]
+    axes = mission.world.domain.axes[: len(texts) - 1]
+    lengths = [f"{text} {axis.unit}".rstrip() for text, axis in zip(texts[:-1], axes, strict=True)]
+    log = ", of the logarithm" if mission.model.transform == "log" else ""
+    numbers = (
+        f"{mission.model.kernel}, length scale{'s' if len(lengths) > 1 else ''} {' and '.join(lengths)}, "
+        f"variance {texts[-1]}{log}"
+    )
+    if agent.readings:
+        sets = "" if len(members) == 1 else f"; {len(members)} sets of hyperparameters, by their weights"
+        return f"the posterior given {_readings_words(mission)}: {numbers}{sets}"
+    numbers += f", {_mean_words(mission, members[0].scale)}"
+    if spread is None:
+        return f"the prior as [model] states it: {numbers}"
+    return f"the prior, with hyperparameters drawn for each field (median, central 90%): {numbers}"
+
+
+def _range(middle: float, low: float, high: float) -> str:
+    """Return a number, with the range around it if there is any."""
+    return f"{middle:.3g}" if high < low * 1.001 else f"{middle:.3g} ({low:.3g} to {high:.3g})"
+
+
+def _mean_words(mission: Mission, scale: ValueScale) -> str:
+    if mission.earlier.mean is not None:
+        return "around the prior mean"
+    level = mission.world.quantity.amount(float(scale.to_user(np.zeros(1))[0]))
+    stated = isinstance(mission.model.mean, int | float)
+    at_threshold = not stated and mission.question.centre is not None
+    return f"mean {level}{' (the threshold)' if at_threshold else ''}"
+
+
+def _readings_words(mission: Mission) -> str:
+    """Return which readings are known: `mission` begins with the survey, too."""
+    return counted(len(mission.earlier.values), "reading")
+
+
+def _notes(mission: Mission, *, drawn: bool) -> list[str]:
+    """Return what the user should know of the drawn fields."""
+    model, notes = mission.model, list[str]()
+    missing = [name for name in ("length_scales", "variance") if getattr(model, name) is None]
+    if model.mean in (None, "linear") and mission.earlier.mean is None:
+        missing.append("mean")
+    if drawn and missing:
+        notes.append(
+            f"[model] does not state {' or '.join(missing)}: its defaults decide what the fields look like. "
+            "State what you know, or begin with earlier readings (--prior)"
+        )
+    if isinstance(mission.world.field, TableField):
+        notes.append("the fields agree with the survey of the world: it must not have changed since")
+        if len(mission.world.field.readings.values) > MOST_SURVEYED:
+            notes.append(f"of the survey, {MOST_SURVEYED} readings are used, evenly taken")
+    if not mission.world.sensor.declares_noise:
+        notes.append(
+            "the sensor declares no noise: a tenth of the spread of each field is assumed; set noise_sd in "
+            "[sensor] of the world if you know it"
+        )
+    return notes

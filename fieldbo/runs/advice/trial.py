@@ -1,0 +1,205 @@
+"""A trial: a simulated run of a mission in one drawn field, with a given battery."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.belief.question import LevelSet, Optimum, Question
+from fieldbo.errors import FieldboError
+from fieldbo.messages import Event, Observation
+from fieldbo.mission.load import load_mission
+from fieldbo.mission.mission import Mission
+from fieldbo.results.answers import ANSWERS
+from fieldbo.results.curve import Step
+from fieldbo.results.metrics import score_at_costs
+from fieldbo.results.truth import truth_of
+from fieldbo.runs.advice.fields import Draw
+
+HELD = 1.3
+"""A trial for the cost of a target ends once the score has held it up to this multiple of that cost."""
+
+BROKEN_OFF = "target held"
+"""End reason of such a trial."""
+
+_UNDECLARED = 0.1  # noise of a sensor that declares none, relative to the spread of the field
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What to run.
+
+    Attributes
+    ----------
+    mission : str
+        Name or path.
+    overrides : mapping
+        Keys that replace those of the mission, the policy included.
+    policy : str
+        By which the table calls it.
+    draw : Draw
+    battery : float
+        In the world's cost unit.
+    until : float or None
+        F1 after which the trial may end, once it has held it for a while; None to run the mission as it is.
+    """
+
+    mission: str
+    overrides: Mapping[str, Any]
+    policy: str
+    draw: Draw
+    battery: float
+    until: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What came of a task.
+
+    Attributes
+    ----------
+    policy : str
+    field : int
+        Number of the drawn field.
+    battery, until
+        As in the `Task`.
+    end_reason : str
+    seconds : float
+        That it took.
+    share : float
+        Fraction of the sites in the level set; NaN for an optimum.
+    costs, needs, scores : (k,) arrays
+        After each order: the cost so far, the battery with which the mission comes that far, with the trip
+        home, reserve and margin, and F1 or the regret.
+    """
+
+    policy: str
+    field: int
+    battery: float
+    until: float | None
+    end_reason: str
+    seconds: float
+    share: float
+    costs: Array
+    needs: Array
+    scores: Array
+
+    @property
+    def final(self) -> float:
+        """The score at the end."""
+        return float(self.scores[-1])
+
+    def need(self, target: float) -> float:
+        """Return the battery with which F1 reaches a target and holds it; infinite if it does not.
+
+        Read off this run: with that battery, the policy may decide otherwise.
+        """
+        missed = np.flatnonzero(~(self.scores >= target))
+        first = int(missed[-1]) + 1 if len(missed) else 0
+        return float(self.needs[first]) if first < len(self.needs) else np.inf
+
+    def at(self, costs: Array) -> Array:
+        """Return the score (k,) at given costs (k,); NaN before the first reading."""
+        return score_at_costs(self.costs, self.scores, costs)
+
+
+def tried(task: Task) -> Trial:
+    """Run a task, possibly in a worker process."""
+    from fieldbo.runs.loop import BrokenOffError
+    from fieldbo.runs.runner import run
+
+    mission = in_field(load_mission(task.mission, task.overrides), task.draw, task.battery)
+    watch, begun = _Watch(mission, task.until), perf_counter()
+    try:
+        result = run(mission, on_step=watch.step, on_event=watch.event)
+        end_reason = "" if result.end_reason is None else result.end_reason.value
+    except _TargetHeld:
+        end_reason = BROKEN_OFF
+    except BrokenOffError as error:  # it holds a result, which must not travel between processes
+        raise FieldboError(f"{task.policy}, drawn field {task.draw.number}: {error}") from None
+    truth = None if isinstance(mission.question, Optimum) else truth_of(mission.world, mission.question)
+    return Trial(
+        task.policy,
+        task.draw.number,
+        task.battery,
+        task.until,
+        end_reason,
+        perf_counter() - begun,
+        float("nan") if truth is None else float(truth.inside.mean()),
+        np.array(watch.costs),
+        np.array(watch.needs),
+        np.array(watch.scores),
+    )
+
+
+def in_field(mission: Mission, draw: Draw, battery: float) -> Mission:
+    """Return a mission in a drawn field, with a battery; the field's number changes the seed, too.
+
+    A threshold at a quantile of the true values becomes that of the drawn field.
+    """
+    world = replace(mission.world, field=draw.field(mission), draw=draw.number)
+    if not world.sensor.declares_noise:
+        noise_sd = _UNDECLARED * float(np.std(draw.values))
+        world = replace(world, sensor=replace(world.sensor, noise_sd=noise_sd))
+    return replace(
+        mission,
+        world=world,
+        question=question_in(mission, draw.values),
+        vehicles=tuple(replace(vehicle, battery=battery) for vehicle in mission.vehicles),
+        seed=mission.seed + draw.number,
+    )
+
+
+def question_in(mission: Mission, values: Array) -> Question:
+    """Return the mission's question where the true values at the sites are `values` (N,)."""
+    threshold = mission.settings.get("question", {}).get("threshold")
+    if isinstance(mission.question, LevelSet) and isinstance(threshold, Mapping):
+        return replace(mission.question, threshold=float(np.quantile(values, threshold["quantile"])))
+    return mission.question
+
+
+class _TargetHeld(Exception):  # noqa: N818 - no error
+    """Ends a run that has held its target for long enough."""
+
+
+class _Watch:
+    """Notes the course of a run."""
+
+    def __init__(self, mission: Mission, until: float | None) -> None:
+        self._mission, self._until = mission, until
+        self._column = ANSWERS[type(mission.question)].score.column
+        self._position = mission.vehicles[0].start
+        self._rose = np.inf
+        self.costs: list[float] = []
+        self.needs: list[float] = []
+        self.scores: list[float] = []
+
+    def event(self, event: Event) -> None:
+        """Note where the vehicle is."""
+        if isinstance(event, Observation):
+            self._position = event.position
+
+    def step(self, step: Step) -> None:
+        """Note cost and score; raise `_TargetHeld` if the target has been held."""
+        spec, cost = self._mission.vehicles[0], self._mission.world.cost
+        before = self.costs[-1] if self.costs else 0.0
+        back = 0.0
+        if spec.home is not None:
+            back = float(cost.travel(self._position[None], spec.home[None], step.time_s)[0, 0])
+        need = before + (step.cost - before + back) * (1.0 + spec.margin) + spec.reserve
+        self.costs.append(step.cost)
+        self.needs.append(max(need, self.needs[-1] if self.needs else 0.0))
+        self.scores.append(float(getattr(step, self._column)))
+        if self._until is None:
+            return
+        if not self.scores[-1] >= self._until:
+            self._rose = np.inf
+        elif self._rose == np.inf:
+            self._rose = step.cost
+        if step.cost >= HELD * self._rose:
+            raise _TargetHeld
