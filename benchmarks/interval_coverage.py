@@ -96,7 +96,7 @@ KINDS: dict[str, tuple[str, tuple[Change, ...]]] = {
     "maximum in a box, EI, known": ("se-optimum-ei", ()),
     "maximum in a box, EI, learned": ("se-optimum-ei", (learned,)),
     "maximum in a box, distUCB, learned": ("se-optimum-ei", (partial(with_policy, kind="dist-ucb"), learned)),
-    "layered lake, TruVaR, learned": ("lake-level-set", ()),
+    "layered lake, TruVaR, learned": ("lake-truvar", ()),
     "layered lake, straddle per cost, learned": (
         "lake-level-set",
         (partial(with_policy, kind="straddle", per_cost=True),),
