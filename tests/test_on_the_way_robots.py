@@ -1,6 +1,5 @@
 """Readings on the way from a robot, in parts: once each, on disk before the next order, as in simulation."""
 
-import itertools
 import json
 import re
 import time
@@ -112,7 +111,7 @@ def test_a_cancelled_order_still_reports_what_was_read():
 # -- robots that stream ----------------------------------------------------------------------------------
 
 
-def streamed(mission, folder, speedup=4.0, link=Streaming):
+def streamed(mission, folder, speedup=2.0, link=Streaming):
     """The result of a mission of a robot that streams."""
     reports, arrival = Reports(accuracy=0.1), Arrival(within=0.1, dwell_s=0.0)
     settings = SETTINGS.model_copy(update={"arrival": arrival, "reports": reports})
@@ -131,7 +130,7 @@ def test_readings_of_a_robot_that_streams_lie_where_they_were_taken(tmp_path, li
     simulated = run(mission)
     assert result.steps == simulated.steps
     on_the_way = result.on_the_way
-    assert 0.5 * simulated.on_the_way.sum() < on_the_way.sum() <= simulated.on_the_way.sum()
+    assert 0.4 * simulated.on_the_way.sum() < on_the_way.sum() <= simulated.on_the_way.sum()
     gaps = np.abs(result.values - mission.world.truth(result.sites))
     assert np.median(gaps[on_the_way]) < 0.1  # noise of 0.05, and up to 0.1 m between two reports
     assert result.cost == pytest.approx(simulated.cost, rel=0.05)
@@ -150,11 +149,11 @@ class Stammering(Streaming):
 
 
 class Lossy(Streaming):
-    """A link that loses every third message."""
+    """A link that loses a third of all messages."""
 
     def open(self, mission, ground, hear):
-        count = itertools.count()
-        return super().open(mission, ground, lambda report: hear(report) if next(count) % 3 else None)
+        rng = np.random.default_rng(0)
+        return super().open(mission, ground, lambda report: hear(report) if rng.random() > 0.33 else None)
 
 
 @pytest.mark.parametrize("link", [Stammering, Lossy])
@@ -162,7 +161,7 @@ def test_readings_that_arrive_twice_count_once_and_lost_ones_leave_gaps(tmp_path
     mission = logged_mission()
     result = streamed(mission, tmp_path, link=link)
     assert result.path[-1] == pytest.approx([0.0, 0.0], abs=0.1)
-    assert 0.3 * run(mission).on_the_way.sum() < result.on_the_way.sum() <= run(mission).on_the_way.sum()
+    assert 0.2 * run(mission).on_the_way.sum() < result.on_the_way.sum() <= run(mission).on_the_way.sum()
     for event in result.observations:
         moves = np.linalg.norm(np.diff(event.sites[: -1 if event.last else None], axis=0), axis=1)
         assert (moves > 0.04).all()
