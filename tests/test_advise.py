@@ -260,6 +260,14 @@ def test_advice_on_a_battery_states_quantiles_at_its_fractions_and_runs_every_po
     assert plain["policies"]["random"]["battery"] == 40
 
 
+def test_settings_of_policies_can_be_overridden_for_all_of_them():
+    near = advised(
+        battery=30, fields=4, policies=["gchk"], overrides={"policy": {"per_cost": True}}, out="near"
+    )
+    far = advised(battery=30, fields=4, policies=["gchk"], out="far")
+    assert [len(t.costs) for t in near["gchk"].trials] > [len(t.costs) for t in far["gchk"].trials]
+
+
 def test_a_target_with_a_battery_gives_its_probability_without_a_search():
     policy = advised(0.85, battery=60)["straddle"]
     assert policy.needed is None

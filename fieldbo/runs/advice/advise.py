@@ -291,7 +291,7 @@ def _cases(mission: str, policies: Sequence[str], overrides: Mapping[str, Any]) 
             raise UnknownNameError.of("policy", kind, POLICIES.names(), where="--policy")
         if kind in cases:
             raise InputError(f"{kind} is given twice", expected="each policy once", where="--policy")
-        replaced = merged(overrides, {"policy": {"kind": kind}})
+        replaced = {**overrides, "policy": {**overrides.get("policy", {}), "kind": kind}}
         cases[kind] = _Case(load_mission(mission, replaced), replaced)
     return cases
 

@@ -193,7 +193,7 @@ def share_interval(reached: int, n: int) -> tuple[float, float]:
     Examples
     --------
     >>> [round(end, 3) for end in share_interval(32, 40)]
-    [0.668, 0.897]
+    [0.668, 0.896]
     """
     low = float(betaincinv(reached, n - reached + 1, _TAIL)) if reached else 0.0
     high = float(betaincinv(reached + 1, n - reached, 1.0 - _TAIL)) if reached < n else 1.0
