@@ -21,7 +21,7 @@ from fieldbo.policies.choice import best_pair, leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.policies.level_set.outlook import Outlook
 from fieldbo.policies.level_set.risk import ByRisk, Risk, floored
-from fieldbo.policies.level_set.tour_plan import LEAST_SHARE, TourCosts, planned
+from fieldbo.policies.tour_plan import LEAST_SHARE, TourCosts, planned
 from fieldbo.validation import settings
 
 _BY_SAMPLE, _BY_MOVE = 150, 100  # candidates for a stop, by gain per sampling cost and per cost of the move
