@@ -172,7 +172,7 @@ def markdown(found: Sequence[Outcome]) -> str:
     """Return the tables: each rule's mean regrets, and by how much they differ from distUCB's."""
     every = at_parts(found)
     head = [f"regret at {part:g} of the battery" for part in PARTS]
-    lines = [f"| world | policy | {' | '.join(head)} | readings | runs | s a run |", "|---" * 8 + "|"]
+    lines = [f"| world | policy | {' | '.join(head)} | readings | runs |", "|---" * 7 + "|"]
     for (world, rule), runs in every.items():
         cells = [in_digits(m, e) for m, e in zip(*mean_and_error(runs.values()), strict=True)]
         those = [line for line in found if (line.world, line.rule) == (world, rule)]
