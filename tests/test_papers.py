@@ -310,6 +310,14 @@ def test_the_study_of_optima_before_the_battery_ends_makes_its_tables_and_draws_
     assert drawn.stat().st_size > 10_000
 
 
+def test_the_file_of_that_study_can_be_continued(before_battery):
+    lines = before_battery.Outcome.all_of(FOLDER / "optimum_before_battery.csv")
+    assert len({line.cell for line in lines}) == len(lines)
+    digests = {(line.world, line.rule, line.digest) for line in lines}
+    cells = {(world, rule): before_battery.Cell(world, rule, 0) for world, rule, _ in digests}
+    assert digests == {(*pair, before_battery.marked(cell)) for pair, cell in cells.items()}
+
+
 def test_readings_cost_something_in_every_world_of_that_study(before_battery):
     for world in before_battery.GROUNDS:
         mission = before_battery.mission_of(before_battery.Cell(world, "search tour", 1))
