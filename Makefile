@@ -63,6 +63,7 @@ papers: .venv/.installed       ## make the papers' tables anew, or go on with th
 	$(BIN)/python benchmarks/papers/modular_systems.py
 	$(BIN)/python benchmarks/papers/control_sets.py
 	$(BIN)/python benchmarks/papers/level_sets.py
+	$(BIN)/python benchmarks/papers/optimum_before_battery.py
 	$(BIN)/python benchmarks/papers/informative_paths.py
 
 svm-grid: .venv/.installed-dev ## compute the table of worlds/svm-grid anew

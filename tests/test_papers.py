@@ -284,3 +284,53 @@ def test_rules_of_one_level_run_at_each_level_of_the_sensor(level_sets):
     for world in level_sets.GROUNDS:
         for rule in level_sets.rules_of(world, level_sets.RULES):
             assert len(level_sets.marked(level_sets.Cell(world, rule, 0))) == 12
+
+
+# -- an optimum before the battery ends ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def before_battery():
+    with loaded("optimum_before_battery") as module:
+        yield module
+
+
+def test_the_study_of_optima_before_the_battery_ends_makes_its_tables_and_draws_them(tmp_path):
+    out, drawn = tmp_path / "study.csv", tmp_path / "study.png"
+    command = [sys.executable, FOLDER / "optimum_before_battery.py", "--only", "crack-wall", "--repeats", "2"]
+    done = subprocess.run(
+        [*command, "--jobs", "1", "--out", out, "--picture", drawn],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(out.read_text().splitlines()) == 5
+    assert done.stdout.count("| crack-wall | search tour |") == 2
+    assert drawn.stat().st_size > 10_000
+
+
+def test_the_file_of_that_study_can_be_continued(before_battery):
+    lines = before_battery.Outcome.all_of(FOLDER / "optimum_before_battery.csv")
+    assert len({line.cell for line in lines}) == len(lines)
+    digests = {(line.world, line.rule, line.digest) for line in lines}
+    cells = {(world, rule): before_battery.Cell(world, rule, 0) for world, rule, _ in digests}
+    assert digests == {(*pair, before_battery.marked(cell)) for pair, cell in cells.items()}
+
+
+def test_readings_cost_something_in_every_world_of_that_study(before_battery):
+    for world in before_battery.GROUNDS:
+        mission = before_battery.mission_of(before_battery.Cell(world, "search tour", 1))
+        assert mission.world.cost.least_sampling_cost(mission.world.domain.sites) > 0
+
+
+def test_the_error_of_a_ratio_is_that_of_resampled_runs(before_battery):
+    rng = np.random.default_rng(0)
+    rival = rng.gamma(2.0, 1.0, (60, 1))
+    ours = 0.5 * rival + rng.gamma(1.0, 0.3, (60, 1))
+    share, error = before_battery.ratio(ours, rival)
+    again = [
+        ours[runs].mean() / rival[runs].mean() for runs in (rng.integers(0, 60, 60) for _ in range(4000))
+    ]
+    assert share[0] == pytest.approx(np.mean(again), rel=0.02)
+    assert error[0] == pytest.approx(np.std(again), rel=0.1)

@@ -174,16 +174,31 @@ def best_candidate(
         return Decision(Stop(reason), memory, why)
     site = np.array(best[0]["site"])
     if state.domain.continuous:
-        site = _climbed(state, elsewhere, site, best, level)
+        point, score = climbed(state, elsewhere, site, level)
+        if np.isfinite(score) and score > float(best[0]["value"]):
+            site, able = point, np.ones(1, dtype=bool)
+            best[0] = leading(state, np.array([score]), able, (level,), point[None])[0]
     else:
         why = {"site": state.domain.nearest(site), **why}
     return Decision(Query(site, level=level), memory, {"score": best[0]["value"], "best": best, **why})
 
 
-def _climbed(
-    state: State, scores: Callable[[Array], Array], site: Array, best: list[dict[str, Any]], level: int
-) -> Array:
-    """Return the better point that a climb from the best candidate reaches, and put it first in `best`."""
+def climbed(
+    state: State, scores: Callable[[Array], Array], start: Array, level: int = 0
+) -> tuple[Array, float]:
+    """Return the best point of a box that a climb sees, and its score; minus infinity if there is none.
+
+    The climb avoids points that are not affordable, were rejected or are known exactly.
+
+    Parameters
+    ----------
+    state : State
+    scores : Callable
+        ``scores(points) -> (m,)``, the scores of points (m, d).
+    start : (d,) array
+    level : int
+        The sensor's level to read with.
+    """
 
     def of_affordable(points: Array) -> Array:
         able = state.affordable(points, level=level) & ~_rejected(state, points)
@@ -194,9 +209,4 @@ def _climbed(
             values[able] = scores(points[able])
         return values
 
-    point, score = polished(of_affordable, site, state.domain)
-    if np.isfinite(score) and score > float(best[0]["value"]):
-        able = np.ones(1, dtype=bool)
-        best[0] = leading(state, np.array([score]), able, (level,), point[None])[0]
-        return point
-    return site
+    return polished(of_affordable, start, state.domain)

@@ -120,6 +120,8 @@ class State:
         All orders issued so far, by id. An event of the history names the order that it answers.
     rejected : (N,) bool array
         Sites that a vehicle rejected; empty if there are none. `choosable` leaves them out.
+    steps_left : float
+        Number of orders that the mission still allows; infinite without a limit.
     """
 
     domain: Domain
@@ -148,6 +150,7 @@ class State:
     limits: tuple[Limit, ...]
     orders: Mapping[str, Order] = field(default_factory=dict)
     rejected: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    steps_left: float = np.inf
 
     @cached_property
     def rng(self) -> np.random.Generator:

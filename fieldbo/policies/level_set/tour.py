@@ -22,7 +22,7 @@ from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.policies.level_set.moves import on_a_tour, with_way
 from fieldbo.policies.level_set.outlook import Outlook
 from fieldbo.policies.level_set.risk import ByRisk, Risk, floored
-from fieldbo.policies.level_set.tour_plan import LEAST_SHARE, TourCosts, planned
+from fieldbo.policies.tour_plan import LEAST_SHARE, TourCosts, planned
 from fieldbo.validation import settings
 
 _BY_SAMPLE, _BY_MOVE = 150, 100  # candidates for a stop, by gain per sampling cost and per cost of the move

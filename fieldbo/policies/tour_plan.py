@@ -10,21 +10,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.lookahead import Whole
-from fieldbo.policies.level_set.outlook import Outlook
 
 LEAST_SHARE = 0.7  # of the first stop's gain per cost, which each stop must bring
 _SWEEPS = 2
 _LEAST_GAIN = 1e-6  # less is rounding
 
 
+class Outlook(Protocol):
+    """What readings at a few candidates are expected to gain, none of them taken yet."""
+
+    def gains(self, stops: list[int]) -> tuple[Array, float]:
+        """Return what one more reading at each candidate would gain after those at some stops.
+
+        Parameters
+        ----------
+        stops : list of int
+            Candidates.
+
+        Returns
+        -------
+        gains : (W,) array
+        gained : float
+            By the readings at the stops together.
+        """
+
+
 class Planned(NamedTuple):
-    """A tour: the candidates where it stops, in order; the risk that it is expected to remove; its cost."""
+    """A tour: the candidates where it stops, in order; what it is expected to gain; its cost."""
 
     stops: list[int]
     gain: float
@@ -66,7 +84,7 @@ class TourCosts:
         route : list of int
             Places, the first of them 0.
         """
-        from fieldbo.policies.level_set._risk_loops import cheapest_detours
+        from fieldbo.policies._tour_loops import cheapest_detours
 
         detours, places = np.empty(len(self.sampling)), np.empty(len(self.sampling), dtype=int)
         cheapest_detours(self.travel, self.home, self.sampling, self.left, np.array(route), detours, places)
@@ -104,18 +122,18 @@ def planned(outlook: Outlook, costs: TourCosts, most: int) -> Planned:
 def _grown(
     route: list[int], rate: float, outlook: Outlook, costs: TourCosts, most: int
 ) -> tuple[list[int], float, float]:
-    """Return a route with more stops, the rate that each reaches, and what all stops together remove.
+    """Return a route with more stops, the rate that each reaches, and what all stops together gain.
 
     If the rate is 0, the first stop sets it.
     """
     route = [*route]
     while True:
-        gains, removed = outlook.gains([place - 1 for place in route[1:]])
+        gains, gained = outlook.gains([place - 1 for place in route[1:]])
         detours, places = costs.detours(route)
         rates = gains / detours
         best = int(np.argmax(rates))
         if len(route) > most or rates[best] <= rate:
-            return route, rate, removed
+            return route, rate, gained
         rate = rate or LEAST_SHARE * float(rates[best])
         route.insert(int(places[best]), best + 1)
 

@@ -1,0 +1,192 @@
+"""Plan a tour of readings after which the recommended place is expected to be best, and go to its first stop.
+
+===========  ===========================================================================
+``mu, s``    posterior mean and standard deviation of a candidate
+``n``        noise variance of a reading there
+``W, K``     candidates for a stop; levels of the sensor
+===========  ===========================================================================
+
+The variance that readings leave does not depend on their values, so that what a tour is expected to add is
+known before it begins; see :mod:`fieldbo.policies.optimum.outlook`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.belief.lookahead import Whole
+from fieldbo.belief.question import Optimum
+from fieldbo.belief.surface import Surface
+from fieldbo.costs.base import CostModel
+from fieldbo.domain.domain import Domain
+from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.policies.acquisition import log_expected_improvement
+from fieldbo.policies.candidates import climbed, over_candidates, reading_noise
+from fieldbo.policies.choice import leading, needs_declared_costs
+from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.policies.optimum.outlook import Outlook
+from fieldbo.policies.tour_plan import Planned, TourCosts, planned
+from fieldbo.validation import settings
+
+_PLACES = 80  # candidates for a stop drawn by what they promise, and as many by what they promise per cost
+_GOOD = 8  # sites, and readings, of the largest mean: what can be recommended without another reading
+
+
+class Stops(NamedTuple):
+    """Candidates for a stop: their sites (W, d), levels (W,), noise variances (W,), and prices (W,) there."""
+
+    sites: Array
+    levels: Whole
+    noise: Array
+    sampling: Array
+
+
+@settings("policy")
+class SearchTour(Policy):
+    """Plan a tour that is expected to improve the recommended place most per unit of cost, and begin it.
+
+    The tour is planned again after each reading, within what is left of the battery. If the sensor has
+    several settings, each (site, level) pair is a candidate for a stop. If the mission limits the steps, each
+    of them has a price: the battery that is left, divided by the steps that are left.
+    """
+
+    answers: ClassVar[tuple[type, ...]] = (Optimum,)
+
+    kappa: PositiveFloat = 2.0
+    """Only potential maximisers are candidates for a stop: ``mu + kappa s`` is at least the best mean. The
+    larger, the more it explores, and the more it relies on the tails of the model."""
+    stops: Annotated[int, Field(ge=1, le=64)] = 16
+    """Largest number of stops of a tour."""
+    draws: Annotated[int, Field(ge=16)] = 512
+    """Number of joint posterior draws that an expectation is averaged over."""
+    candidates: PositiveInt = 1000
+    """In a box: number of points drawn for each decision, from the best of which it climbs."""
+
+    def check(self, cost: CostModel | None, domain: Domain) -> None:
+        """Raise an `InputError` if the costs are not declared."""
+        needs_declared_costs(cost)
+
+    def suggest(self, state: State, memory: Memory) -> Decision:
+        """Return the first stop of the tour."""
+        chosen = self._tour(state, memory, 1)
+        return Decision(Stop(chosen), memory) if isinstance(chosen, EndReason) else chosen[0]
+
+    def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
+        """Return the first `k` stops of the tour."""
+        chosen = self._tour(state, memory, k)
+        return None if isinstance(chosen, EndReason) else chosen
+
+    def _tour(self, state: State, memory: Memory, k: int) -> list[Decision] | EndReason:
+        """Return the decisions for the first `k` stops of the tour, at least one; or the reason to stop."""
+        surface = over_candidates(state, self.candidates)
+        if isinstance(surface, EndReason):
+            return surface
+        good = _good(state)
+        stops = self._promising(state, surface, float(state.belief.mean(good).max()))
+        if not len(stops.sites):
+            return EndReason.BATTERY_SPENT
+        cost = state.cost
+        assert cost is not None
+        places = np.concatenate([state.position[None], stops.sites])
+        travel = cost.travel(places, places, state.time_s)
+        costs = TourCosts(travel, state.return_cost(places), stops.sampling, state.spendable)
+        over = Surface(state.belief, np.concatenate([stops.sites, good]))
+        outlook = Outlook(over, stops.noise, self.draws, state.rng)
+        tour = planned(outlook, costs, int(min(self.stops, max(1, state.steps_left))))
+        if not tour.stops:
+            tour = _best_single(over, stops, travel[0, 1:] + stops.sampling)
+        rate = tour.gain / tour.cost
+        why: dict[str, Any] = {
+            "gain": tour.gain,
+            "tour": [{"stop": stops.sites[w].tolist()} for w in tour.stops],
+        }
+        decisions = list[Decision]()
+        for w in tour.stops[:k]:
+            level = int(stops.levels[w])
+            best = leading(state, np.array([rate]), np.array([True]), (level,), stops.sites[[w]])
+            site = {} if state.domain.continuous else {"site": state.domain.nearest(stops.sites[w])}
+            query = Query(stops.sites[w], level=level)
+            decisions.append(Decision(query, memory, {"score": rate, **site, "best": best, **why}))
+        return decisions
+
+    def _promising(self, state: State, surface: Surface, best: float) -> Stops:
+        """Return candidates for a stop, drawn by the improvement on `best` that a reading of each promises.
+
+        Only potential maximisers, if there are any. Half of them are drawn by the improvement, half by that
+        per unit of cost: where a tour may lead, and what is at hand. In a box, they are joined by the points
+        to which climbs from the best of them lead.
+        """
+        cost, levels = state.cost, state.levels
+        assert cost is not None
+        step = _step_price(state)
+
+        def promise(over: Surface, level: int, priced: bool) -> Array:
+            """Return the logarithm of the expected improvement (N,) by the mean after a reading."""
+            variance = over.variance + reading_noise(state, level, over)
+            logs = log_expected_improvement(over.mean, over.variance / np.sqrt(variance), best)
+            if not priced:
+                return logs
+            there = over.candidates
+            return logs - np.log(cost.to(state.position, there, level=level, time_s=state.time_s) + step)
+
+        able = state.at_levels(lambda level: state.affordable(surface.candidates, level=level))
+        maximisers = able & (surface.mean + self.kappa * surface.sd >= best)[:, None]
+        able = maximisers if maximisers.any() else able
+        drawn, tops = list[Whole](), list[tuple[Array, int]]()
+        for priced in (False, True):
+            logs = np.stack([promise(surface, level, priced) for level in levels], axis=1)
+            logs = np.where(able, logs, -np.inf)
+            # The largest log weights after adding Gumbel noise are a weighted draw without replacement.
+            keys = (logs + state.rng.gumbel(size=logs.shape)).ravel()
+            first = np.argsort(-keys, kind="stable")[:_PLACES]
+            drawn.append(first[keys[first] > -np.inf])
+            if state.domain.continuous and able.any():
+                row, level = divmod(int(np.argmax(logs)), len(levels))
+
+                def scores(x: Array, level: int = level, priced: bool = priced) -> Array:
+                    return promise(Surface(state.belief, x), level, priced)
+
+                point, score = climbed(state, scores, surface.candidates[row], level)
+                if np.isfinite(score):
+                    tops.append((point, level))
+        rows, at = np.divmod(np.union1d(*drawn), len(levels))
+        sites = np.concatenate([surface.candidates[rows], *(point[None] for point, _ in tops)])
+        at = np.concatenate([at, np.array([level for _, level in tops], dtype=int)])
+        over, each = Surface(state.belief, sites), np.arange(len(sites))
+        noise = state.at_levels(lambda level: reading_noise(state, level, over))[each, at]
+        sampling = state.at_levels(lambda level: cost.sampling_cost(sites, level))[each, at]
+        return Stops(sites, at, noise, sampling + step)
+
+
+def _step_price(state: State) -> float:
+    """Return the price of a step beyond its cost: its part of the battery, if steps are limited."""
+    return (state.spendable or 1.0) / max(1.0, state.steps_left)
+
+
+def _good(state: State) -> Array:
+    """Return the points (G, d) that can be recommended already: the best sites, and the best readings."""
+    belief, domain = state.belief, state.domain
+    good = domain.sites[np.argsort(-state.surface.mean, kind="stable")[:_GOOD]]
+    read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_GOOD]]
+    if not domain.continuous:
+        read = domain.sites[[domain.nearest(site) for site in read]]
+    return np.unique(np.concatenate([good, read]), axis=0)
+
+
+def _best_single(over: Surface, stops: Stops, costs: Array) -> Planned:
+    """Return the tour of a single stop that gains most per unit of cost, if gains are too rare for draws.
+
+    Its gain is the knowledge gradient, which is exact (Frazier, Powell and Dayanik 2009).
+    """
+    from fieldbo.policies.optimum._loops import growth_of_the_best_mean
+
+    W = len(stops.noise)
+    covariances = over.covariance(slice(W))
+    sd = np.sqrt(np.diag(covariances) + stops.noise)
+    growth = growth_of_the_best_mean(over.mean, covariances / sd[:, None])
+    best = int(np.argmax(growth / costs))
+    return Planned([best], float(growth[best]), float(costs[best]))
