@@ -1,5 +1,6 @@
 """The papers' tables: a study that can be broken off, and what it makes of its runs."""
 
+import dataclasses
 import importlib.util
 import subprocess
 import sys
@@ -334,3 +335,40 @@ def test_the_error_of_a_ratio_is_that_of_resampled_runs(before_battery):
     ]
     assert share[0] == pytest.approx(np.mean(again), rel=0.02)
     assert error[0] == pytest.approx(np.std(again), rel=0.1)
+
+
+# -- default policies ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def defaults():
+    with loaded("defaults") as module:
+        yield module
+
+
+def test_a_default_is_compared_with_the_best_of_the_others(defaults):
+    figures = {"Hartmann-6, 10/1": {"LaMBO": [1.0, 2.0], "EI": [2.0, 4.0], "GP-UCB": [3.0, 1.0]}}
+    chains = dataclasses.replace(defaults.STUDIES[2], figures=lambda lines: figures)
+    half, end = defaults.rows(chains, FOLDER)
+    assert (half.default, half.other, half.share) == ("LaMBO", "EI", 0.5)
+    assert (end.default, end.other, end.share) == ("LaMBO", "GP-UCB", 2.0)
+
+
+def test_every_world_of_the_studies_has_a_default_among_their_rules(defaults):
+    worlds = (
+        defaults.level_sets.GROUNDS,
+        defaults.optimum_before_battery.GROUNDS,
+        defaults.modular_systems.CHAINS,
+        defaults.control_sets.WORLDS,
+    )
+    for study_, names in zip(defaults.STUDIES, worlds, strict=True):
+        for world in names:
+            assert study_.default(world) in study_.rules
+
+
+def test_the_table_of_defaults_has_the_figures_of_the_shipped_files(defaults):
+    lines = defaults.markdown(FOLDER).splitlines()
+    published = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
+    missing = [line for line in lines if line not in published and not line.startswith("| level set |")]
+    assert missing == []
+    assert len(lines) > 30
