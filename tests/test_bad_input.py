@@ -119,7 +119,7 @@ WRONG_MISSIONS = [
     # names
     case('"tiny"', '"tyny"', "world", "tiny"),
     case('"truvar"', '"truvr"', "policy.kind", "truvar"),
-    case('kind = "truvar"', "", "policy.kind"),
+    case('kind = "truvar"', 'kind = "auto"\neta = 1', "policy"),
     case("learn = false", 'kernel = "matern5"', "model.kernel"),
     case("learn = false", 'transform = "lgo"', "model.transform"),
     case('"level-set"', '"levelset"', "question.kind", "level-set"),
@@ -225,7 +225,6 @@ WRONG_MISSIONS = [
     case("= 30", "=", None),
     case("world =", "title = 1979-05-27\nworld =", "title"),
     case("[policy]", "[policy.x]", "policy.kind"),
-    case('[policy]\nkind = "truvar"', "", "policy"),
     case('kind = "level-set"\nthreshold = 0.2\n[agent]\nbattery = 30\n', "[agent]\n", "question.kind"),
 ]
 
