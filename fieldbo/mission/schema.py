@@ -419,6 +419,7 @@ class MissionFile(_Table):
 _AUTO: dict[str, Any] = {
     "description": "The policy that measured best for such a question and such costs.",
     "properties": {"kind": {"const": AUTO, "description": "Kind of policy"}},
+    "required": ["kind"],
     "additionalProperties": False,
 }
 
