@@ -125,7 +125,7 @@ def png(figure):
 
 @pytest.fixture(scope="module")
 def lake():
-    return fieldbo.run(fieldbo.load_mission("lake-level-set", {"agent": {"battery": 800}}))
+    return fieldbo.run(fieldbo.load_mission("lake-truvar", {"agent": {"battery": 800}}))
 
 
 @pytest.fixture(scope="module")
