@@ -461,7 +461,7 @@ NEW = ("new", "world", "bay", "--csv", "s.csv", "--x", "x", "--y", "y", "--value
 
 def test_a_new_world_asks_for_the_set_below(said, survey):
     text = said(*NEW, "--side", "below", "--threshold", "4")
-    assert "where is oxygen at or below 4 mg/l? truvar, battery" in text
+    assert "where is oxygen at or below 4 mg/l? tour, battery" in text
     assert "% of them at or below the threshold" in text
     file = Path("missions/bay.toml").read_text()
     assert 'title = "Where is oxygen at or below 4?"' in file

@@ -54,7 +54,7 @@ CHL = ("--csv", "s.csv", "--x", "along", "--y", "depth", "--value", "chl", "--un
 def test_a_battery_is_that_of_the_mission_of_a_world_in_metres(said, battery, seconds):
     transect()
     text = said("new", "world", "lake", *CHL, "--threshold", "2", "--battery", battery)
-    assert f"truvar, battery {seconds:g} s" in text
+    assert f"tour, battery {seconds:g} s" in text
     assert ("--battery 4000 is in s" in text) == (battery == "4000")
     assert fieldbo.load_mission("lake").vehicles[0].battery == seconds
 
@@ -137,7 +137,7 @@ def test_a_transect_has_a_noise_column_and_channels_that_come_back_with_readings
     text = said("new", "world", "lake", *CHL, *channels, "--threshold", "1.5")
     assert f"readings  {n}" in text
     assert "on 2500 sites" in text
-    assert "where is chl at or above 1.5 mg m-3? truvar, battery" in text
+    assert "where is chl at or above 1.5 mg m-3? tour, battery" in text
     world = fieldbo.load_world("lake")
     assert [a.positive for a in world.domain.axes] == ["up", "down"]
     assert world.start.tolist() == [0.0, 0.0]
