@@ -1,6 +1,6 @@
-"""The policy of a mission that names none: the best one measured for its question and its costs.
+"""The policy of a mission that names none, by its question and its costs.
 
-The measurements are in the documentation, under *Policies*.
+The documentation says under *Policies* which of these choices rest on measurements.
 """
 
 from __future__ import annotations
@@ -102,6 +102,8 @@ def _any(world: World, cost: CostModel | None) -> bool:
     return True
 
 
+_WITHOUT_COSTS = DefaultPolicy({"kind": "straddle"}, "it needs no costs; here they are zero or unknown.")
+
 _CASES: Sequence[_Case] = (
     _Case(
         LevelSet,
@@ -111,7 +113,7 @@ _CASES: Sequence[_Case] = (
     _Case(
         LevelSet,
         _any,
-        DefaultPolicy({"kind": "straddle"}, "it needs no costs, which are free or unknown here."),
+        _WITHOUT_COSTS,
     ),
     _Case(
         ShareOfMaximum,
@@ -124,7 +126,7 @@ _CASES: Sequence[_Case] = (
     _Case(
         ShareOfMaximum,
         _any,
-        DefaultPolicy({"kind": "straddle"}, "it needs no costs, which are free or unknown here."),
+        _WITHOUT_COSTS,
     ),
     _Case(
         Optimum,

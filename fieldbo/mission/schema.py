@@ -408,8 +408,8 @@ class MissionFile(_Table):
     prior: PriorFile | None = None
     """What is known before the mission: earlier readings, and a prior mean."""
     policy: dict[str, Any] = Field(default_factory=dict)
-    """The policy that chooses where to sample next. Left out, or kind = "auto": the one that measured best
-    for such a question and such costs, which fieldbo policies --for MISSION names."""
+    """The policy that chooses where to sample next. Left out, or kind = "auto": the default for such a
+    question and such costs, which fieldbo policies --for MISSION names."""
     model: Model = Model()
     """The agent's model of the field."""
     stop: StopRule = StopRule()
@@ -417,7 +417,7 @@ class MissionFile(_Table):
 
 
 _AUTO: dict[str, Any] = {
-    "description": "The policy that measured best for such a question and such costs.",
+    "description": "The default policy for such a question and such costs.",
     "properties": {"kind": {"const": AUTO, "description": "Kind of policy"}},
     "required": ["kind"],
     "additionalProperties": False,

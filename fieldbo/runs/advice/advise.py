@@ -380,9 +380,6 @@ def _notes(
     return notes
 
 
-# -- checks ----------------------------------------------------------------------------------------------
-
-
 def _too_long(seconds: float, fields: int) -> InputError:
     fewer = max(1, int(fields * PATIENCE_S / seconds))
     return InputError(

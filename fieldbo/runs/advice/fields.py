@@ -29,11 +29,10 @@ from fieldbo.belief.surface import Surface
 from fieldbo.belief.trend import WithTrend
 from fieldbo.belief.unknown_level import WithUnknownLevel
 from fieldbo.belief.value_scale import ValueScale
-from fieldbo.domain.domain import Domain
 from fieldbo.errors import counted
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior import MOST_EARLIER, Prior
-from fieldbo.world.fields.base import Field
+from fieldbo.world.fields.gp_draw import FieldAtSites
 from fieldbo.world.fields.table import TableField
 
 MOST_SURVEYED = 800
@@ -46,7 +45,7 @@ _MIDDLE_90 = 1.645
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnFromBelief(Field):
+class DrawnFromBelief(FieldAtSites):
     """A function drawn at the domain's sites; between them, what the belief expects given the draw.
 
     Parameters
@@ -60,23 +59,10 @@ class DrawnFromBelief(Field):
         The mission's prior mean.
     """
 
-    domain: Domain
-    at_sites: Array
     hyperparameters: Hyperparameters = field(repr=False)
     mean: MeanFunction | None = None
 
-    def values(self, sites: Array, time_s: float = 0.0) -> Array:
-        """Return the values (N,) at `sites` (N, d)."""
-        if np.array_equal(sites, self.domain.sites):
-            return self.at_sites.copy()
-        index = np.array([self.domain.nearest(s) for s in sites], dtype=int)
-        out = self.at_sites[index].copy()
-        between = np.any(np.abs(self.domain.sites[index] - sites) > 1e-9 * self.domain.extent, axis=1)
-        if between.any():
-            out[between] = self._between(sites[between])
-        return np.asarray(out)
-
-    def _between(self, points: Array) -> Array:
+    def between(self, points: Array) -> Array:
         """Return the values (P,) at points (P, d) between the sites."""
         h = self.hyperparameters
         # Row by row, as a matrix product would round differently for one point than for many.

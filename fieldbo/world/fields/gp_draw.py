@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -20,14 +21,22 @@ _JITTER = 1e-8  # times the variance: enough to factor the covariance of thousan
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnField(Field):
-    """A function drawn at the domain's sites; between them, its conditional mean."""
+class FieldAtSites(Field):
+    """A function that is drawn at the domain's sites.
+
+    Parameters
+    ----------
+    domain : Domain
+    at_sites : (N,) array
+        In the unit of the values.
+    """
 
     domain: Domain
     at_sites: Array
-    kernel: Kernel = field(repr=False)
-    mean: float
-    factor: Array = field(repr=False)
+
+    @abstractmethod
+    def between(self, points: Array) -> Array:
+        """Return the values (P,) at points (P, d) that are no sites."""
 
     def values(self, sites: Array, time_s: float = 0.0) -> Array:
         """Return the values (N,) at `sites` (N, d)."""
@@ -35,11 +44,24 @@ class DrawnField(Field):
             return self.at_sites.copy()
         index = np.array([self.domain.nearest(s) for s in sites], dtype=int)
         out = self.at_sites[index].copy()
-        between = np.any(np.abs(self.domain.sites[index] - sites) > 1e-9 * self.domain.extent, axis=1)
-        if between.any():
-            weights = cho_solve((self.factor, True), self.at_sites - self.mean, check_finite=False)
-            out[between] = self.mean + self.kernel(sites[between], self.domain.sites) @ weights
+        apart = np.any(np.abs(self.domain.sites[index] - sites) > 1e-9 * self.domain.extent, axis=1)
+        if apart.any():
+            out[apart] = self.between(sites[apart])
         return np.asarray(out)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnField(FieldAtSites):
+    """A function drawn at the domain's sites; between them, its conditional mean."""
+
+    kernel: Kernel = field(repr=False)
+    mean: float
+    factor: Array = field(repr=False)
+
+    def between(self, points: Array) -> Array:
+        """Return the conditional mean (P,) at points (P, d)."""
+        weights = cho_solve((self.factor, True), self.at_sites - self.mean, check_finite=False)
+        return np.asarray(self.mean + self.kernel(points, self.domain.sites) @ weights)
 
 
 @settings("field")
