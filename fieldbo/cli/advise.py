@@ -81,7 +81,7 @@ def advise(
 
     from fieldbo.cli.pictures import checked
     from fieldbo.cli.settings import overrides
-    from fieldbo.cli.terminal import console, stopped_by_signals
+    from fieldbo.cli.terminal import console, continued_if_repeated
     from fieldbo.results import plot
     from fieldbo.runs.advice.advise import advise as advise_on
     from fieldbo.runs.advice.advise import folder_of, in_words
@@ -90,33 +90,28 @@ def advise(
     out_to, folder = console(), folder_of(mission, out)
     given = None if battery is None else overrides(battery=battery)["agent"]["battery"]
     columns = (TextColumn("{task.description}", markup=False), MofNCompleteColumn())
-    with stopped_by_signals() as signals:
-        try:
-            with Progress(*columns, console=out_to) as progress:
-                line = progress.add_task("drawing fields", total=None)
-                advice = advise_on(
-                    mission,
-                    target,
-                    probability,
-                    given,
-                    fields=fields,
-                    policies=policy or [],
-                    overrides=overrides(set_ or [], prior=prior),
-                    out=folder,
-                    jobs=jobs,
-                    seed=seed,
-                    patient=yes,
-                    on_estimate=lambda s: progress.print(f"this takes about {in_words(s)}"),
-                    on_progress=lambda doing, done, total: progress.update(
-                        line, description=doing, completed=done, total=total
-                    ),
-                )
-        except KeyboardInterrupt:
-            by = signals[0].name if signals else "you"
-            out_to.print(
-                f"Stopped by {by}. Repeat the command to continue in {folder}.", soft_wrap=True, markup=False
-            )
-            raise typer.Exit(128 + signals[0] if signals else 130) from None
+    with (
+        continued_if_repeated(out_to, f"continue in {folder}"),
+        Progress(*columns, console=out_to) as progress,
+    ):
+        line = progress.add_task("drawing fields", total=None)
+        advice = advise_on(
+            mission,
+            target,
+            probability,
+            given,
+            fields=fields,
+            policies=policy or [],
+            overrides=overrides(set_ or [], prior=prior),
+            out=folder,
+            jobs=jobs,
+            seed=seed,
+            patient=yes,
+            on_estimate=lambda s: progress.print(f"this takes about {in_words(s)}"),
+            on_progress=lambda doing, done, total: progress.update(
+                line, description=doing, completed=done, total=total
+            ),
+        )
     out_to.print(str(advice), soft_wrap=True, markup=False)
     picture = folder / f"advice.{format or 'png'}"
     drawn = plot.advice_picture(_expected(advice), advice.cost_unit, advice.score, target, width)

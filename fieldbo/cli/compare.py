@@ -83,7 +83,7 @@ def compare(
 
     from fieldbo.cli.pictures import checked
     from fieldbo.cli.settings import overrides
-    from fieldbo.cli.terminal import console, stopped_by_signals
+    from fieldbo.cli.terminal import console, continued_if_repeated
     from fieldbo.results import plot
     from fieldbo.runs.comparison import compare as compare_missions
     from fieldbo.runs.comparison import label
@@ -96,27 +96,20 @@ def compare(
     _check_band(band)
     out_to = console()
     columns = (TextColumn("runs"), MofNCompleteColumn(), TimeRemainingColumn())
-    with stopped_by_signals() as signals:
-        try:
-            with Progress(*columns, console=out_to) as progress:
-                line = progress.add_task("runs", total=None)
-                rows = compare_missions(
-                    missions,
-                    starts,
-                    draws,
-                    out,
-                    replaced,
-                    jobs,
-                    on_run=lambda done, total: progress.update(line, completed=done, total=total),
-                )
-        except KeyboardInterrupt:
-            by = signals[0].name if signals else "you"
-            out_to.print(
-                f"Stopped by {by}. Repeat the command to finish the comparison in {out}.",
-                soft_wrap=True,
-                markup=False,
-            )
-            raise typer.Exit(128 + signals[0] if signals else 130) from None
+    with (
+        continued_if_repeated(out_to, f"finish the comparison in {out}"),
+        Progress(*columns, console=out_to) as progress,
+    ):
+        line = progress.add_task("runs", total=None)
+        rows = compare_missions(
+            missions,
+            starts,
+            draws,
+            out,
+            replaced,
+            jobs,
+            on_run=lambda done, total: progress.update(line, completed=done, total=total),
+        )
     runs = [r for r in rows if r["row"] == "run"]
     smallest, unit = min(float(r["battery"]) for r in runs), runs[0]["cost_unit"]
     costs = at or [smallest * q for q in (0.25, 0.5, 0.75, 1.0)]

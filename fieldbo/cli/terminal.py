@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import typer
 from rich.console import Console
 
 
@@ -55,3 +56,22 @@ def stopped_by_signals() -> Iterator[list[signal.Signals]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def continued_if_repeated(out_to: Console, remedy: str) -> Iterator[None]:
+    """End the command when it is stopped in the block, and say how to continue.
+
+    Parameters
+    ----------
+    out_to : Console
+    remedy : str
+        What repeating the command does, for example ``"continue in runs/lake-advice"``.
+    """
+    with stopped_by_signals() as signals:
+        try:
+            yield
+        except KeyboardInterrupt:
+            by = signals[0].name if signals else "you"
+            out_to.print(f"Stopped by {by}. Repeat the command to {remedy}.", soft_wrap=True, markup=False)
+            raise typer.Exit(128 + signals[0] if signals else 130) from None
