@@ -23,8 +23,8 @@ from fieldbo.mission.default_policy import default_policy
 
 FOLDER = Path(__file__).parent
 
-Figures = Mapping[str, Mapping[str, Sequence[float]]]
-"""The figures of each rule, by world."""
+Runs = Mapping[str, Mapping[str, Mapping[int, Any]]]
+"""What came of each run, an array, by world, rule and repeat."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,10 @@ class Study:
     file : str
     kind : type of Line
         Its own.
+    runs : Callable
+        Returns what came of each run from the lines of the file.
     figures : Callable
-        Returns the figures of each rule, by world, from the lines of the file.
+        Returns the figures of a world from the mean over runs.
     rules : mapping
         The settings of each rule.
     mission : Callable
@@ -51,7 +53,8 @@ class Study:
     heads: tuple[str, ...]
     file: str
     kind: type[Line]
-    figures: Callable[[Sequence[Any]], Figures]
+    runs: Callable[[Sequence[Any]], Runs]
+    figures: Callable[[str, np.ndarray], Sequence[float]]
     rules: Mapping[str, Mapping[str, Any]]
     mission: Callable[[str], tuple[str, Mapping[str, Any]]]
 
@@ -63,44 +66,36 @@ class Study:
         return next(rule for rule, given in self.rules.items() if {**given, **settings} == given)
 
 
-def _reached(found: Sequence[level_sets.Outcome]) -> Figures:
+def _reached(world: str, mean: np.ndarray) -> Sequence[float]:
     """Return the cost at which the mean F1 reaches each target."""
-    return {
-        world: {
-            rule: [
-                level_sets.reached(
-                    np.mean([*runs.values()], axis=0), target, level_sets.GROUNDS[world].battery
-                )
-                for target in level_sets.TARGETS
-            ]
-            for rule, runs in by_rule.items()
-        }
-        for world, by_rule in level_sets.curves(found).items()
-    }
+    battery = level_sets.GROUNDS[world].battery
+    return [level_sets.reached(mean, target, battery) for target in level_sets.TARGETS]
 
 
-def _means(columns: Sequence[str]) -> Callable[[Sequence[Any]], Figures]:
-    """Return a function that averages columns over the repeats that all rules of a world have done."""
+def _themselves(_: str, mean: np.ndarray) -> Sequence[float]:
+    """Return means that are figures already."""
+    return mean.tolist()
 
-    def means(found: Sequence[Any]) -> Figures:
-        every: dict[str, dict[str, dict[int, list[float]]]] = {}
+
+def _columns(*columns: str) -> Callable[[Sequence[Any]], Runs]:
+    """Return a function that takes columns of a file as what came of a run."""
+
+    def runs(found: Sequence[Any]) -> Runs:
+        every: dict[str, dict[str, dict[int, Any]]] = {}
         for line in found:
-            runs = every.setdefault(line.world, {}).setdefault(line.rule, {})
-            runs[line.repeat] = [getattr(line, column) for column in columns]
-        return {
-            world: {rule: np.mean([*runs.values()], axis=0).tolist() for rule, runs in by_rule.items()}
-            for world, by_rule in every.items()
-        }
+            by_repeat = every.setdefault(line.world, {}).setdefault(line.rule, {})
+            by_repeat[line.repeat] = np.array([getattr(line, column) for column in columns])
+        return every
 
-    return means
+    return runs
 
 
-def _regrets(found: Sequence[optimum_before_battery.Outcome]) -> Figures:
-    """Return the mean regret at each part of the battery."""
-    figures: dict[str, dict[str, Sequence[float]]] = {}
+def _regrets(found: Sequence[optimum_before_battery.Outcome]) -> Runs:
+    """Return the regret at each part of the battery."""
+    every: dict[str, dict[str, Mapping[int, Any]]] = {}
     for (world, rule), runs in optimum_before_battery.at_parts(found).items():
-        figures.setdefault(world, {})[rule] = np.mean([*runs.values()], axis=0).tolist()
-    return figures
+        every.setdefault(world, {})[rule] = runs
+    return every
 
 
 STUDIES = (
@@ -109,6 +104,7 @@ STUDIES = (
         ("cost to F1 0.9", "cost to F1 0.95"),
         "level_sets.csv",
         level_sets.Outcome,
+        level_sets.curves,
         _reached,
         level_sets.RULES,
         lambda world: (level_sets.GROUNDS[world].mission, level_sets.GROUNDS[world].more or {}),
@@ -119,6 +115,7 @@ STUDIES = (
         "optimum_before_battery.csv",
         optimum_before_battery.Outcome,
         _regrets,
+        _themselves,
         optimum_before_battery.RULES,
         lambda world: (optimum_before_battery.GROUNDS[world].mission, {}),
     ),
@@ -127,7 +124,8 @@ STUDIES = (
         ("loss at half the budget", "loss at the end"),
         "modular_systems.csv",
         modular_systems.Outcome,
-        _means(("loss_50", "loss_100")),
+        _columns("loss_50", "loss_100"),
+        _themselves,
         modular_systems.RULES,
         lambda world: (f"{modular_systems.CHAINS[world].world}-ei", {}),
     ),
@@ -136,7 +134,8 @@ STUDIES = (
         ("regret at half the budget", "regret at the end"),
         "control_sets.csv",
         control_sets.Outcome,
-        _means(("regret_50", "regret_100")),
+        _columns("regret_50", "regret_100"),
+        _themselves,
         control_sets.RULES,
         lambda world: (f"{control_sets.WORLDS[world][0]}-etc", {}),
     ),
@@ -145,7 +144,7 @@ STUDIES = (
 
 @dataclass(frozen=True)
 class Row:
-    """A figure of the default policy in a world, and the smallest of the others'."""
+    """A figure of the default policy in a world, and that of the best other one, over the runs of both."""
 
     question: str
     world: str
@@ -154,34 +153,41 @@ class Row:
     figure: float
     other: str
     best: float
+    runs: int
 
     @property
     def share(self) -> float:
         """The default's figure as a share of the best other one."""
-        return self.figure / self.best
+        return self.figure / self.best if np.isfinite(self.figure) else np.inf
 
 
 def rows(study: Study, folder: Path) -> Iterator[Row]:
     """Yield how the default compares in the worlds of a study, by figure."""
-    for world, by_rule in study.figures(study.kind.all_of(folder / study.file)).items():
+    for world, by_rule in study.runs(study.kind.all_of(folder / study.file)).items():
         default = study.default(world)
-        others = [rule for rule in by_rule if rule != default]
-        if default not in by_rule or not others:
-            continue
         for k, head in enumerate(study.heads):
-            best = min(others, key=lambda rule: by_rule[rule][k])
-            yield Row(study.question, world, head, default, by_rule[default][k], best, by_rule[best][k])
+            against = []
+            for rule, theirs in by_rule.items():
+                both = sorted(by_rule.get(default, {}).keys() & theirs.keys())
+                if rule != default and both:
+                    mine, best = (
+                        float(study.figures(world, np.mean([runs[n] for n in both], axis=0))[k])
+                        for runs in (by_rule[default], theirs)
+                    )
+                    against.append(Row(study.question, world, head, default, mine, rule, best, len(both)))
+            if against:
+                yield max(against, key=lambda row: (row.share, -row.best))
 
 
 def markdown(folder: Path) -> str:
     """Return the table over all studies."""
-    lines = ["| question | world | figure | default | | best other | | share |", "|---" * 8 + "|"]
+    lines = ["| question | world | figure | default | | best other | | share | runs |", "|---" * 9 + "|"]
     for study in STUDIES:
         for row in rows(study, folder):
             mine, best = (f"{v:.4g}" if np.isfinite(v) else "never" for v in (row.figure, row.best))
             share = f"{row.share:.2f}" if np.isfinite(row.share) else ""
-            cells = (row.question, row.world, row.head, row.default, mine, row.other, best, share)
-            lines.append(f"| {' | '.join(cells)} |")
+            cells = (row.question, row.world, row.head, row.default, mine, row.other, best, share, row.runs)
+            lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 

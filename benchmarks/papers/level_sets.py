@@ -4,8 +4,9 @@ Every rule takes the same missions: the same fields from the same starts, with t
 line of a CSV file with its F1 at equal steps of cost, written as soon as it is done; an interrupted study
 continues where it stopped.
 
-The table gives the cost at which the *mean* F1 over all runs first reaches a target, and the tour's cost as a
-share of it, with a 95% interval from resampling the runs (the same ones for both rules).
+The first table gives the cost at which the *mean* F1 over all runs first reaches a target, and the tour's
+cost as a share of it, with a 95% interval from resampling the runs (the same ones for both rules). The second
+compares the tour with the best other rule in each world.
 """
 
 from __future__ import annotations
@@ -218,21 +219,55 @@ def markdown(found: Sequence[Outcome]) -> str:
         ours = by_rule.get(OURS, {})
         for rule, runs in by_rule.items():
             cells, mean = [], np.mean([*runs.values()], axis=0)
-            both = [k for k in runs if k in ours]
             for target in TARGETS:
                 cost = reached(mean, target, GROUNDS[world].battery)
                 cells.append(f"{cost:.4g}" if np.isfinite(cost) else f"never ({mean.max():.3f})")
-                if rule == OURS or not both:
+                if rule == OURS or not ours.keys() & runs.keys():
                     cells.append("")
                     continue
-                share, low, high = shares(
-                    np.array([ours[k] for k in both]), np.array([runs[k] for k in both]), target
-                )
-                interval = f" ({low:.2f} to {high:.2f})" if np.isfinite(low) else ""
-                cells.append(f"{share:.2f}{interval}" if np.isfinite(share) else "")
+                cells.append(_share(shares(*_paired(ours, runs), target)))
             taken = np.mean(seconds[world, rule])
             lines.append(f"| {world} | {rule} | {' | '.join(cells)} | {len(runs)} | {taken:.1f} |")
     return "\n".join(lines)
+
+
+def best_rivals(found: Sequence[Outcome]) -> str:
+    """Return the table of the tour beside the best other rule in each world, over the runs of both."""
+    lines = [
+        "| world | F1 | cost of the tour | best other policy | the tour's share | of TruVaR's | runs |",
+        "|---" * 7 + "|",
+    ]
+    for world, by_rule in curves(found).items():
+        ours = by_rule.get(OURS, {})
+        rivals = {rule: runs for rule, runs in by_rule.items() if rule != OURS and ours.keys() & runs.keys()}
+        for target in TARGETS if rivals else ():
+            against = {rule: shares(*_paired(ours, runs), target) for rule, runs in rivals.items()}
+            best = max(against, key=lambda rule: np.nan_to_num(against[rule][0]))
+            runs, _ = _paired(ours, rivals[best])
+            cost = reached(runs.mean(axis=0), target, GROUNDS[world].battery)
+            cells = (
+                world,
+                f"{target:g}",
+                f"{cost:.4g}" if np.isfinite(cost) else "never",
+                *((best, _share(against[best])) if np.isfinite(against[best][0]) else ("", "")),
+                _share(against["TruVaR"]) if "TruVaR" in against else "",
+                len(runs),
+            )
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def _paired(ours: Mapping[int, np.ndarray], rival: Mapping[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the F1 of the runs that both rules have done, (runs, STEPS + 1) each."""
+    both = sorted(ours.keys() & rival.keys())
+    return np.array([ours[k] for k in both]), np.array([rival[k] for k in both])
+
+
+def _share(share: tuple[float, float, float]) -> str:
+    """Return a share with its interval, as text; nothing if the target was not reached."""
+    middle, low, high = share
+    interval = f" ({low:.2f} to {high:.2f})" if np.isfinite(low) else ""
+    return f"{middle:.2f}{interval}" if np.isfinite(middle) else ""
 
 
 def picture(found: Sequence[Outcome], file: Path) -> None:
@@ -264,7 +299,7 @@ def main() -> None:
         for rule in rules_of(world, wanted)
     ]
     found = carried_out(arguments, cells, Outcome, measured, marked)
-    print(markdown(found))
+    print(markdown(found), best_rivals(found), sep="\n\n")
     if arguments.picture is not None:
         picture(found, arguments.picture)
 
