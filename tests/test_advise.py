@@ -242,9 +242,9 @@ def test_the_mission_run_as_it_is_reaches_the_target_with_the_battery_as_often_a
 def test_a_need_includes_the_trip_home_the_margin_and_the_reserve():
     trials = advised(battery=60)["straddle"].trials
     for trial in trials:
-        assert (trial.needs >= trial.costs + 3 - 1e-6).all()
+        assert (trial.needs[1:] >= trial.costs[1:] + 3 - 1e-6).all()
         assert trial.needs[-1] <= 60
-        assert trial.needs[0] == pytest.approx(1.0 * 1.1 + 3)  # one reading at home
+        assert trial.needs[1] == pytest.approx(1.0 * 1.1 + 3)  # one reading at home
 
 
 def test_advice_on_a_battery_states_quantiles_at_its_fractions_and_runs_every_policy_in_the_same_fields():
@@ -288,6 +288,35 @@ def test_the_regret_of_an_optimum_is_in_the_unit_of_the_values():
 
 def test_a_battery_may_have_a_unit():
     assert advised(battery="1 min", fields=2)["straddle"].battery == 60
+
+
+def test_a_target_that_needs_no_map_is_pointed_out():
+    easy = advised(battery=60, target=0.6, overrides={"question": {"threshold": -0.5}})
+    assert "without any reading" in str(easy)
+    assert "without any reading" not in str(advised(battery=60, target=0.95, out="other"))
+
+
+def test_earlier_readings_may_reach_the_target_alone():
+    rows = "\n".join(f"{x},{y},{x / 5 - 1}" for x in range(11) for y in range(11))
+    Path("earlier.csv").write_text(f"x,y,value\n{rows}\n")
+    known = {"prior": {"readings": "earlier.csv", "age_days": 0}, "stop": {"expected_f1": 0.05}}
+    advice = advised(battery=60, target=0.5, overrides={**known, "initial": {"count": 0}})
+    assert advice.policies[0].reached == 10
+    assert advice.policies[0].scores(np.array([1.0]))[2, 0] > 0.8
+    searched = advised(target=0.5, probability=0.5, overrides={**known, "initial": {"count": 0}}, out="b")
+    assert searched.policies[0].enough
+    # The score is that of the earlier readings until the first new one.
+    begun = advised(battery=60, overrides={"prior": known["prior"]}, out="c", fields=3)
+    assert begun.policies[0].scores(np.array([0.5]))[2, 0] > 0.8
+
+
+def test_auto_stands_for_the_default_policy():
+    assert [p.policy for p in advised(battery=60, fields=2, policies=["auto", "random"]).policies] == [
+        "tour",
+        "random",
+    ]
+    with pytest.raises(InputError, match="tour is given twice"):
+        advised(battery=60, policies=["tour", "auto"], out="other")
 
 
 def test_fields_in_which_the_question_is_trivial_are_pointed_out():

@@ -220,3 +220,24 @@ def test_distances_from_a_route_are_those_to_its_nearest_leg():
     sites = np.array([[1.0, 1.0, 0.0], [5.0, 2.0, 0.0], [4.0, 3.0, 2.0], [-3.0, -4.0, 0.0]])
     assert distances_from(route, sites).tolist() == [1.0, 1.0, 2.0, 5.0]
     assert distances_from(route[:1], sites).tolist()[3] == 5.0
+
+
+def parts_of(event):
+    """The first two readings of a move, and the rest, as two parts."""
+    first, rest = (
+        {name: getattr(event, name)[some] for name in ("sites", "values", "noise_variances", "times_s")}
+        for some in (slice(2), slice(2, None))
+    )
+    half = replace(event, cost=event.cost / 2)
+    return (
+        replace(half, **first, part=0, last=False, position=event.sites[1], time_s=8.0),
+        replace(half, **rest, part=1, last=False, position=event.sites[2]),
+    )
+
+
+def test_parts_count_once_in_whichever_order_they_come():
+    agent, event = moved()
+    before, (first, rest) = agent.readings, parts_of(event)
+    for part in (rest, first, first, rest):
+        agent.tell(part)
+    assert agent.readings == before + 4

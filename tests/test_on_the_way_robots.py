@@ -254,7 +254,7 @@ def vehicle_file(folder, link):
             Along(every_s=0.01),
             'kind = "mavlink"\nconnection = "/dev/ttyUSB0"\nbaud = 9600',
             r"every 0.01 s on the way, 100 per second, but a link of kind mavlink carries 22.4 per second: "
-            r"30 bytes each(.|\n)*read every 0.045 s or less often",
+            r"30 bytes each(.|\n)*read every 0.045 s or less often(.|\n)*raise baud in",
         ),
         (
             Along(every_m=5.0),

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
+import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential
 from fieldbo.belief.model import Model
@@ -20,6 +21,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.sensor import Along, Sensor
 from fieldbo.errors import InputError
+from fieldbo.messages import EndReason
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.paths.chain import Chain, resized
 from fieldbo.policies.paths.importance import Everywhere, MayExceed, Misclassified, amplitude
@@ -377,3 +379,30 @@ def test_a_path_leaves_less_risk_than_one_that_is_read_in_a_random_order():
         p = agent.surface.exceedance(agent.threshold)
         left[name] = float((p * (1 - p)).sum())
     assert left["path"] < 0.7 * left["random"]
+
+
+def test_a_destination_may_be_in_degrees():
+    place = {"latitude": 53.345372, "longitude": 13.057683}
+    mission = fieldbo.load_mission("lake-places-path", {"policy": {"destination": place}})
+    degrees = mission.world.domain.georeference.degrees(np.array([mission.policy.destination]))
+    np.testing.assert_allclose(degrees, [[53.345372, 13.057683]], atol=1e-6)
+    swapped = {"latitude": 13.0575, "longitude": 53.345}
+    with pytest.raises(fieldbo.InputError, match="look swapped"):
+        fieldbo.load_mission("lake-places-path", {"policy": {"destination": swapped}})
+
+
+def test_no_more_readings_are_planned_than_steps_are_left():
+    for spacing in (None, 0.5):
+        agent = Agent(mission(InformativePath(spacing=spacing, **QUICK), lake("box"), 60.0, max_steps=4))
+        agent.ask()
+        assert 1 <= agent.why["readings"] <= 4
+
+
+def test_a_path_ends_when_nothing_is_left_to_learn():
+    question = LevelSet(50.0)  # far above every value
+    for ends in ({}, {"destination": (0.5, 5.0)}):
+        _, orders, stop = drive(
+            mission(InformativePath(**ends, **QUICK), lake("box"), 60.0, question=question)
+        )
+        assert len(orders) == len(ends)
+        assert stop.reason is EndReason.QUESTION_ANSWERED

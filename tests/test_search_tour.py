@@ -238,3 +238,8 @@ def test_it_chooses_the_level_of_the_sensor():
     levels = {order.level for order in drive(mission)[1] if isinstance(order, Query)}
     assert levels
     assert levels <= set(range(3))
+
+
+def test_a_box_without_readings_has_a_first_stop():
+    mission = fieldbo.load_mission("branin-search-tour", {"initial": {"count": 0}, "agent": {"max_steps": 2}})
+    assert len(fieldbo.run(mission).sites) == 2

@@ -485,7 +485,7 @@ class Agent:
         vehicle = vehicle_of(event, self.issued)
         self.online_model.rebuilt = False
         if isinstance(event, Observation):
-            if (event.order, event.part) in self._parts_seen:
+            if self._repeats(event):
                 return
             if self._settled.get(event.order) is Observation:  # late data settles nothing again
                 event = replace(event, last=False)
@@ -515,8 +515,12 @@ class Agent:
         InputError
             As for `tell`.
         """
-        along = self.mission.world.sensor.along is not None
+        along = self.mission.world.sensor.along is not None and not self._repeats(event)
         check_event(event, self.issued, self.history, self.domain, self.vehicles, reads_on_the_way=along)
+
+    def _repeats(self, event: Event) -> bool:
+        """Return whether an event is a part of an observation that was received before."""
+        return isinstance(event, Observation) and (event.order, event.part) in self._parts_seen
 
     def correct(self, order: str | int, value: float | None, reading: int | None = None) -> Correction:
         """Correct a wrong reading: the belief becomes the one that the right reading would have given.

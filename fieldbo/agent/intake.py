@@ -96,7 +96,8 @@ def _check_on_the_way(event: Observation, order: Order, vehicle: VehicleState, d
         )
     if vehicle.reports:
         return  # its link knows the route that it was really sent on
-    points = [vehicle.position, *order.route]
+    begin = vehicle.position if vehicle.settled_at is None else vehicle.settled_at
+    points = [begin, *order.route]  # earlier parts may have moved the vehicle
     if order.site is not None and not np.isnan(order.site).any():
         points.append(order.site)
     if isinstance(order, Query) and event.last:

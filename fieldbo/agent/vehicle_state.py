@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.agent.affordability import Affordability
 from fieldbo.messages import EndReason, Observation, Order, Query, Telemetry, order_number
 
@@ -23,6 +24,8 @@ class VehicleState(Affordability):
         Time of the latest position that telemetry reported and that was applied.
     settled_s : float
         When the latest order was settled.
+    settled_at : (d,) array or None
+        Where the vehicle was then; None before the first time.
     reports : bool
         Whether the vehicle ever sent telemetry.
     under_way : Telemetry or None
@@ -42,6 +45,7 @@ class VehicleState(Affordability):
     latest: tuple[int, int] = (-1, 0)
     heard_s: float = -np.inf
     settled_s: float = -np.inf
+    settled_at: Array | None = None
     reports: bool = False
     under_way: Telemetry | None = None
     lost_in_a_row: int = 0
@@ -113,7 +117,7 @@ class VehicleState(Affordability):
         self.latest = max(self.latest, (number, event.part))
         self.time_s = now
         if event.last:
-            self.settled_s = now
+            self.settled_s, self.settled_at = now, self.position
             self.settle(event.order)
 
     def _pass(self, event: Observation, seconds: float | None) -> None:

@@ -40,7 +40,10 @@ def advise(
         float | None,
         typer.Option(help="F1 to reach at the end; without *--battery*, find the battery that it needs."),
     ] = None,
-    probability: Annotated[float, typer.Option(help="Probability with which to reach the target.")] = 0.8,
+    probability: Annotated[
+        float | None,
+        typer.Option(help="Probability with which to reach the target.", show_default="0.8"),
+    ] = None,
     battery: Annotated[
         str | None,
         typer.Option(
@@ -82,11 +85,19 @@ def advise(
     from fieldbo.cli.pictures import checked
     from fieldbo.cli.settings import overrides
     from fieldbo.cli.terminal import console, continued_if_repeated
+    from fieldbo.errors import InputError
     from fieldbo.results import plot
     from fieldbo.runs.advice.advise import advise as advise_on
     from fieldbo.runs.advice.advise import folder_of, in_words
 
     checked(format, width)
+    if probability is not None and target is None:
+        raise InputError(
+            "--probability without --target",
+            expected="the F1 to reach with that probability",
+            where="--probability",
+            fix="add --target 0.9, for example",
+        )
     out_to, folder = console(), folder_of(mission, out)
     given = None if battery is None else overrides(battery=battery)["agent"]["battery"]
     columns = (TextColumn("{task.description}", markup=False), MofNCompleteColumn())
@@ -98,7 +109,7 @@ def advise(
         advice = advise_on(
             mission,
             target,
-            probability,
+            0.8 if probability is None else probability,
             given,
             fields=fields,
             policies=policy or [],

@@ -22,7 +22,7 @@ EXAMPLES = """
 
 _FIRST = {
     "A lake: map a level set": {
-        "lake-level-set": "map where chlorophyll reaches 1.5 mg m-3, with travel time as cost (TruVaR)",
+        "lake-level-set": "map where chlorophyll reaches 1.5 mg m-3, with travel time as cost",
         "lake-level-set-outliers": "the same, with a model that recognises faulty readings",
         "lake-places-level-set": "a lake on the map, around an island, a spit and a beach",
     },

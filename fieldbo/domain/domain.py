@@ -514,7 +514,9 @@ class Domain:
     def _nearest_site(self, place: Array) -> str:
         """Return in words which site is nearest to a place (d,)."""
         site = [round(x, 9) for x in self.sites[self.nearest(place)].tolist()]
-        return f"the nearest site is {place_text(self, site)}"
+        if self.georeference is None:
+            return f"the nearest site is {site}"
+        return f"the nearest site is {place_text(self, site)}, in coordinates {site}"
 
     def restricted(self, mask: Mask) -> Self:
         """Return the domain with the sites of a mask (N,), and the parts of its region that hold them.

@@ -149,7 +149,7 @@ _CASES: Sequence[_Case] = (
         Optimum,
         _any,
         DefaultPolicy(
-            {"kind": "ei"}, "it needs no costs: a sample costs the same everywhere, or an unknown amount."
+            {"kind": "ei"}, "it needs no costs, which here are unknown, or the same from everywhere."
         ),
     ),
 )

@@ -101,7 +101,7 @@ def read_mission(
             where=f"{where}: policy.costs",
             fix="move the line to [agent]",
         )
-    policy = _policy(content.policy, f"{where}: policy")
+    policy = _policy(_in_coordinates(content.policy, world), f"{where}: policy")
     if full_battery is not None and any(map(is_share, (content.agent.battery, content.agent.reserve))):
         full = amount(full_battery, world.cost_unit, "battery.full")
         settings = merged(settings, {"agent": {"full_battery": full}})  # so that a record repeats the run
@@ -142,6 +142,16 @@ def read_mission(
         raise error.at(where) from None
 
 
+def _in_coordinates(policy: Mapping[str, Any], world: World) -> dict[str, Any]:
+    """Return a policy's table with coordinates in place of places in degrees."""
+    return {
+        key: place_in(world.domain, validated(DegreesFile, value, f"policy.{key}"), f"policy.{key}").tolist()
+        if isinstance(value, Mapping) and value.keys() == DegreesFile.model_fields.keys()
+        else value
+        for key, value in policy.items()
+    }
+
+
 def _policy(content: Mapping[str, Any], where: str) -> Policy | None:
     """Return the policy of a table; None if the table leaves the choice to `default_policy`."""
     if content and content.get("kind") != AUTO:
@@ -153,7 +163,7 @@ def _policy(content: Mapping[str, Any], where: str) -> Policy | None:
             f'{more} is set, with kind = "{AUTO}"',
             expected=f'no settings: "{AUTO}" chooses them with the policy',
             where=where,
-            fix="name the policy: fieldbo policies --for MISSION says which one is chosen",
+            fix="name the policy, or remove the settings; fieldbo policies --for MISSION then names it",
         )
     return None
 

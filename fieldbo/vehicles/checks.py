@@ -154,11 +154,11 @@ def check_readings_on_the_way(file: LoadedVehicleFile, mission: Mission) -> None
     raise InputError(
         f"the sensor reads {along.in_words} on the way{at}, {wanted:.3g} per second, but a link of kind "
         f"{file.kind} carries {carried:.3g} per second: {capacity.reading_bytes} bytes each, and "
-        f"{max(0.0, capacity.bytes_per_s):.4g} bytes per second for them",
+        f"{max(0.0, capacity.bytes_per_s):.4g} bytes per second are left for them",
         expected=f"at most {carried:.3g} readings per second",
         where="sensor.along",
-        fix=f"{less}, in [sensor] of the world; or, if the link carries more, raise bytes_per_s in [link] of "
-        "the vehicle file",
+        fix=f"{less}, in [sensor] of the world; or, if the link carries more, raise {capacity.key} in [link] "
+        "of the vehicle file",
     )
 
 

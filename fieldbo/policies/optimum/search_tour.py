@@ -171,6 +171,8 @@ def _good(state: State) -> Array:
     """Return the points (G, d) that can be recommended already: the best sites, and the best readings."""
     belief, domain = state.belief, state.domain
     good = domain.sites[np.argsort(-state.surface.mean, kind="stable")[:_GOOD]]
+    if not belief.size:
+        return np.unique(good, axis=0)
     read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_GOOD]]
     if not domain.continuous:
         read = domain.sites[[domain.nearest(site) for site in read]]

@@ -7,10 +7,10 @@ much the route costs more than its straight links (`detour`).
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, WithJsonSchema
 from scipy.spatial.distance import cdist
 
 from fieldbo._numerics.arrays import Array, Mask
@@ -41,6 +41,20 @@ from fieldbo.validation import settings
 COUNTS = (3, 5, 8, 12, 18, 27, 40, 60)
 """Numbers of readings that are tried if no spacing is set; the last is the most that are planned."""
 _TRIED, _TRIAL_ITERATIONS = 3, 12
+_ANSWERED = 1e-9  # loss of each site at which nothing is left to learn
+_PLACE = {
+    "anyOf": [
+        {"type": "array", "items": {"type": "number"}},
+        {
+            "type": "object",
+            "properties": {"latitude": {"type": "number"}, "longitude": {"type": "number"}},
+            "required": ["latitude", "longitude"],
+            "additionalProperties": False,
+        },
+        {"type": "null"},
+    ]
+}
+"""As in a mission file, where degrees become coordinates before the policy is made."""
 
 
 @settings("policy")
@@ -68,8 +82,9 @@ class InformativePath(Policy):
     spacing: PositiveFloat | None = None
     """Longest distance between two readings, in units of the axis along which travel is cheapest. Default:
     the best of several, for the whole battery."""
-    destination: tuple[float, ...] | None = None
-    """Where the last reading is taken, for a vehicle without a home. Default: anywhere."""
+    destination: Annotated[tuple[float, ...] | None, WithJsonSchema(_PLACE)] = None
+    """Where the last reading is taken, for a vehicle without a home: one coordinate per axis or, in a mission
+    file, { latitude = 47.3, longitude = 8.5 }. Default: anywhere."""
     starts: PositiveInt = 16
     """Number of rough tours from which the first plan is searched."""
     first_iterations: PositiveInt = 80
@@ -126,11 +141,14 @@ class InformativePath(Policy):
         return None
 
     def suggest(self, state: State, memory: Memory) -> Decision:
-        """Return the first point of the best path found; Stop when no other reading is affordable."""
+        """Return the first point of the best path found; Stop if nothing can be learnt or afforded."""
         budget = self._budget(state, 0.0 if memory is None else memory["detour"])
         sites, counts = blocks(state.domain, self.blocks)
         noise = float(state.noise(self.level).mean())
         loss = RemainingLoss(state.belief, sites, self._importance(state), noise, counts)
+        unit = 1.0 if self.weight == "misclassified" else float(state.surface.process_variance.max())
+        if loss.now <= _ANSWERED * unit * counts.sum():
+            return self._last(state, memory, EndReason.QUESTION_ANSWERED)
         planned = (
             self._first(state, budget, loss) if memory is None else self._next(state, memory, budget, loss)
         )
@@ -176,23 +194,25 @@ class InformativePath(Policy):
         """Return the first plan (m, d), and the limits of its chain; None if no reading is affordable."""
         domain, rng = state.domain, state.rng
         among = None if domain.clear else domain.sites
+        most = _most_readings(state)
         if self.spacing is not None:
             links = [self.spacing * float(budget.prices.rates.min())]
         else:
-            links = [link for count in COUNTS if (link := budget.spacing(count)) > 0]
-        counts = [min(budget.count(link), COUNTS[-1]) for link in links]
+            tried = sorted({min(count, most) for count in COUNTS})
+            links = [link for count in tried if (link := budget.spacing(count)) > 0]
+        counts = [min(budget.count(link), most) for link in links]
         chains = [budget.chain(domain, n, link) for n, link in zip(counts, links, strict=True) if n]
         if not chains:
             return None
         best = chains[0]
         if len(chains) > 1:
-            tried = [
+            plans = [
                 first_plan(
                     self._objective(state, loss, c), c, tours(c, rng, _TRIED, among), _TRIAL_ITERATIONS
                 )
                 for c in chains
             ]
-            best = chains[int(np.argmin([left for _, left in tried]))]
+            best = chains[int(np.argmin([left for _, left in plans]))]
         objective = self._objective(state, loss, best)
         plan, _ = first_plan(objective, best, tours(best, rng, self.starts, among), self.first_iterations)
         return plan, best
@@ -202,7 +222,7 @@ class InformativePath(Policy):
     ) -> tuple[Array, Chain] | None:
         """Return the rest of the last plan, improved, and its chain; None if no reading is affordable."""
         plan = np.array(memory["plan"]).reshape(-1, state.domain.dimension)
-        count = min(budget.count(memory["spacing"]), COUNTS[-1])
+        count = min(budget.count(memory["spacing"]), _most_readings(state))
         if not count:
             return None
         chain = budget.chain(state.domain, count, memory["spacing"])
@@ -263,15 +283,20 @@ class InformativePath(Policy):
             and self._reaches_end(state, point[None])[0]
         )
 
-    def _last(self, state: State, memory: Memory) -> Decision:
-        """Return the query at the destination if it is still to come; otherwise a Stop."""
+    def _last(self, state: State, memory: Memory, why: EndReason = EndReason.BATTERY_SPENT) -> Decision:
+        """Return the query at the destination if it is still to come; otherwise a Stop, and `why`."""
         end = self._end(state)
         if end is not None and state.home is None and not np.array_equal(state.position, end):
             rejected = len(state.rejected) and state.rejected[state.domain.nearest(end)]
             if not rejected and state.affordable(end[None], level=self.level)[0]:
                 return Decision(Query(end, level=self.level), memory, {"readings": 1})
         gone = len(state.rejected) and state.rejected.all()
-        return Decision(Stop(EndReason.STOPPED_BY_POLICY if gone else EndReason.BATTERY_SPENT), memory)
+        return Decision(Stop(EndReason.STOPPED_BY_POLICY if gone else why), memory)
+
+
+def _most_readings(state: State) -> int:
+    """Return how many readings can be planned at most."""
+    return int(max(1, min(state.steps_left, COUNTS[-1])))
 
 
 def _price(state: State, sites: Array, level: int) -> Array:

@@ -83,12 +83,7 @@ class PolicyAdvice:
 
     def scores(self, costs: Array) -> Array:
         """Return the `QUANTILES` (5, k) over the fields of the score at given costs (k,)."""
-        first = [0.0 if self.score.better == "larger" else float(t.scores[0]) for t in self.trials]
-        by_field = [
-            np.where(np.isnan(row), before, row)
-            for row, before in zip((t.at(costs) for t in self.trials), first, strict=True)
-        ]
-        return np.quantile(by_field, QUANTILES, axis=0)
+        return np.quantile([trial.at(costs) for trial in self.trials], QUANTILES, axis=0)
 
     def to_plain(self) -> dict[str, Any]:
         """Return a dict of strings, numbers and lists."""
@@ -193,7 +188,7 @@ def _needed_lines(advice: Advice) -> list[str]:
         middle, low, high = p.half()
         battery = _amount(p.battery) if p.enough else f"more than {_amount(p.battery)}"
         half = (
-            f"{_amount(middle)} ({_amount(low)} to {_amount(high)})"
+            f"{_amount(middle)} ({_amount(low)} {f'to {_amount(high)}' if np.isfinite(high) else 'or more'})"
             if np.isfinite(middle)
             else "more than half do not reach it"
         )
@@ -236,9 +231,7 @@ def _notes(advice: Advice) -> list[str]:
 
 
 def _amount(x: float) -> str:
-    """Return an amount to three digits, or in words that it is larger than any tried."""
-    if not np.isfinite(x):
-        return "more"
+    """Return an amount to three digits."""
     digits = max(0, 2 - int(np.floor(np.log10(x)))) if x > 0 else 0
     return f"{x:,.{digits}f}"
 

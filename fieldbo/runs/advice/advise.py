@@ -16,6 +16,7 @@ import numpy as np
 from fieldbo.belief.question import ShareOfMaximum
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.amounts import amount
+from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.load import load_mission, merged
@@ -81,7 +82,8 @@ def advise(
     fields : int
         Number of drawn fields; a search uses as many again to check its answer.
     policies : sequence of str
-        Kinds of policies to advise on, all in the same fields; by default the mission's own.
+        Kinds of policies to advise on, all in the same fields; by default the mission's own. ``"auto"`` is
+        the default for such a mission.
     overrides : mapping, optional
         Keys to replace in the mission, as in `load_mission`.
     out : Path or str, optional
@@ -286,12 +288,15 @@ def _cases(mission: str, policies: Sequence[str], overrides: Mapping[str, Any]) 
         return {own.policy_kind: _Case(own, overrides)}
     cases: dict[str, _Case] = {}
     for kind in policies:
-        if kind not in POLICIES.names():
+        if kind not in (AUTO, *POLICIES.names()):
             raise UnknownNameError.of("policy", kind, POLICIES.names(), where="--policy")
-        if kind in cases:
-            raise InputError(f"{kind} is given twice", expected="each policy once", where="--policy")
         replaced = {**overrides, "policy": {**overrides.get("policy", {}), "kind": kind}}
-        cases[kind] = _Case(load_mission(mission, replaced), replaced)
+        case = _Case(load_mission(mission, replaced), replaced)
+        if case.mission.policy_kind in cases:
+            raise InputError(
+                f"{case.mission.policy_kind} is given twice", expected="each policy once", where="--policy"
+            )
+        cases[case.mission.policy_kind] = case
     return cases
 
 
@@ -350,6 +355,14 @@ def _notes(
             f"in {empty} of {len(trials)} drawn fields no site lies in the set, and in {full} all do: the "
             "question is trivial there, and the advice says little; check threshold, mean and variance"
         )
+    target = policies[0].target
+    if target is not None:
+        easy = int((2 * shares / (1 + shares) >= target).sum())  # F1 if every site counts as inside
+        if easy > _TRIVIAL * len(trials):
+            notes.append(
+                f"in {easy} of {len(trials)} drawn fields, a map on which every site lies in the set reaches "
+                f"F1 {target:g} without any reading; ask for a higher target to learn what a survey needs"
+            )
     if draws.redrawn:
         notes.append(f"{draws.redrawn} drawn fields that lie below 0 were drawn again")
     spec, unit = mission.vehicles[0], mission.world.cost_unit

@@ -179,7 +179,7 @@ def rank_of(fields: int, probability: float) -> int:
     if rank > fields:
         least = int(np.ceil(probability / (1.0 - probability) - 1e-9))
         raise InputError(
-            f"{fields} fields are too few for a probability of {probability:g}",
+            f"{fields} fields are too few for a probability of {probability:.10g}",
             expected=f"at least {least} fields",
             where="--fields",
             fix=f"set --fields {least}, or a lower probability",

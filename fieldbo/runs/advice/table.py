@@ -146,7 +146,7 @@ def _begun(file: Path, marks: Mapping[str, str]) -> list[Trial]:
     if not file.exists():
         write_whole(file, table(COLUMNS, []))
         return []
-    text = file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8", errors="replace")
     whole = text[: text.rfind("\n") + 1]
     reader = csv.DictReader(io.StringIO(whole))
     if tuple(reader.fieldnames or ()) != COLUMNS:

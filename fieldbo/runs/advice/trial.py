@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.agent.agent import Agent
 from fieldbo.belief.question import LevelSet, Optimum, Question
 from fieldbo.errors import FieldboError
 from fieldbo.messages import Event, Observation
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS
-from fieldbo.results.curve import Step
+from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.metrics import score_at_costs
 from fieldbo.results.truth import truth_of
 from fieldbo.runs.advice.fields import Draw
@@ -73,9 +74,9 @@ class Trial:
         That it took.
     share : float
         Fraction of the sites in the level set; NaN for an optimum.
-    costs, needs, scores : (k,) arrays
-        After each order: the cost so far, the battery with which the mission comes that far, with the trip
-        home, reserve and margin, and F1 or the regret.
+    costs, needs, scores : (k + 1,) arrays
+        Before the first order, and after each: the cost so far, the battery with which the mission comes that
+        far, with the trip home, reserve and margin, and F1 or the regret.
     """
 
     policy: str
@@ -100,11 +101,13 @@ class Trial:
         Read off this run: with that battery, the policy may decide otherwise.
         """
         missed = np.flatnonzero(~(self.scores >= target))
-        first = int(missed[-1]) + 1 if len(missed) else 0
-        return float(self.needs[first]) if first < len(self.needs) else np.inf
+        first = max(1, int(missed[-1]) + 1 if len(missed) else 0)  # a battery pays for one order at least
+        if first < len(self.needs):
+            return float(self.needs[first])
+        return self.battery if self.final >= target else np.inf  # earlier readings alone may reach it
 
     def at(self, costs: Array) -> Array:
-        """Return the score (k,) at given costs (k,); NaN before the first reading."""
+        """Return the score (k,) at given costs (k,)."""
         return score_at_costs(self.costs, self.scores, costs)
 
 
@@ -175,9 +178,10 @@ class _Watch:
         self._column = ANSWERS[type(mission.question)].score.column
         self._position = mission.vehicles[0].start
         self._rose = np.inf
-        self.costs: list[float] = []
-        self.needs: list[float] = []
-        self.scores: list[float] = []
+        before = Scorer(mission).step(Agent(mission))
+        self.costs = [0.0]
+        self.needs = [0.0]
+        self.scores = [float(getattr(before, self._column))]
 
     def event(self, event: Event) -> None:
         """Note where the vehicle is."""
@@ -187,13 +191,12 @@ class _Watch:
     def step(self, step: Step) -> None:
         """Note cost and score; raise `_TargetHeld` if the target has been held."""
         spec, cost = self._mission.vehicles[0], self._mission.world.cost
-        before = self.costs[-1] if self.costs else 0.0
-        back = 0.0
+        before, back = self.costs[-1], 0.0
         if spec.home is not None:
             back = float(cost.travel(self._position[None], spec.home[None], step.time_s)[0, 0])
         need = before + (step.cost - before + back) * (1.0 + spec.margin) + spec.reserve
         self.costs.append(step.cost)
-        self.needs.append(max(need, self.needs[-1] if self.needs else 0.0))
+        self.needs.append(max(need, self.needs[-1]))
         self.scores.append(float(getattr(step, self._column)))
         if self._until is None:
             return

@@ -57,12 +57,14 @@ class Mavlink(MavlinkSettings, Link):
 
     def capacity(self, domain: Domain) -> Capacity | None:
         """Return what is left next to positions at 5 Hz, heartbeats and the battery at 1 Hz."""
-        bytes_per_s = self.baud / 10.0 if self.serial and self.bytes_per_s is None else self.bytes_per_s
+        bytes_per_s, key = self.bytes_per_s, "bytes_per_s"
+        if bytes_per_s is None and self.serial:
+            bytes_per_s, key = self.baud / 10.0, "baud"
         if bytes_per_s is None:
             return None
         around = _FRAME_BYTES + (0 if self.signing_key_from is None else _SIGNATURE_BYTES)
         others = 5 * (around + 28) + (around + 9) + (around + 54)
-        return Capacity(bytes_per_s - others, around + 18)
+        return Capacity(bytes_per_s - others, around + 18, key)
 
     def geofence(self, mission: Mission, ground: Ground | None) -> GeoFence:
         """Return the fence of a mission whose axes lie on `ground`.

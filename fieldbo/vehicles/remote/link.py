@@ -214,6 +214,8 @@ class Capacity:
     """Bytes per second that are left for readings."""
     reading_bytes: int
     """Bytes that one reading takes."""
+    key: str = "bytes_per_s"
+    """The key in [link] that states what the link carries."""
 
     @property
     def readings_per_s(self) -> float:
