@@ -200,10 +200,16 @@ def shares(ours: np.ndarray, rival: np.ndarray, target: float) -> tuple[float, f
     return share(np.arange(n)), float(low), float(high)
 
 
+def _base(rule: str) -> str:
+    """Return a rule without the level that it reads with."""
+    return rule.partition(", level ")[0]
+
+
 def curves(found: Iterable[Outcome]) -> dict[str, dict[str, dict[int, np.ndarray]]]:
-    """Return the F1 of each run by world, rule and repeat."""
+    """Return the F1 of each run by world, rule and repeat, in the order of `GROUNDS` and `RULES`."""
+    worlds, rules = [*GROUNDS], [*RULES]
     every: dict[str, dict[str, dict[int, np.ndarray]]] = {}
-    for line in found:
+    for line in sorted(found, key=lambda e: (worlds.index(e.world), rules.index(_base(e.rule)), e.rule)):
         every.setdefault(line.world, {}).setdefault(line.rule, {})[line.repeat] = line.numbers
     return every
 
@@ -279,8 +285,10 @@ def picture(found: Sequence[Outcome], file: Path) -> None:
     ):
         cost = np.linspace(0.0, GROUNDS[world].battery, STEPS + 1)
         for rule, runs in by_rule.items():
-            ax.plot(cost, np.mean([*runs.values()], axis=0), label=rule, linewidth=2 if rule == OURS else 1)
-        ax.set(title=world, xlabel="cost", xlim=(0, None), ylim=(0.4, 1.0))
+            colour, width = f"C{[*RULES].index(_base(rule))}", 2.5 if rule == OURS else 1
+            mean = np.mean([*runs.values()], axis=0)
+            ax.plot(cost, mean, label=rule, color=colour, linewidth=width, zorder=2 + (rule == OURS))
+        ax.set(title=world, xlabel="cost", xlim=(0, None), ylim=(0.5, 1.0))
         opened(ax)
     figure.axes[0].set_ylabel("mean F1")
     legend_below(figure)
