@@ -160,6 +160,18 @@ def test_a_drawn_field_is_smooth_between_its_sites():
     assert values[7] == field.values(line[7:8])[0]
 
 
+def test_between_very_many_sites_the_nearest_ones_suffice(monkeypatch):
+    mission = load_mission("m.toml")
+    line = np.column_stack([np.linspace(0, 10, 100), np.full(100, 4.6)])
+    (draw,) = FieldSource(mission, 0).draw([0])
+    whole = draw.field(mission).values(line)
+    for name, number in {"_WHOLE": 50, "_NEAR": 32}.items():
+        monkeypatch.setattr(f"fieldbo.runs.advice.fields.{name}", number)
+    field = draw.field(mission)
+    np.testing.assert_allclose(field.values(line), whole, atol=0.01)
+    assert field.values(line)[7] == field.values(line[7:8])[0]
+
+
 def test_a_quantile_is_that_of_each_drawn_field():
     Path("worlds/tiny/world.toml").write_text(WORLD + '[field]\nkind = "gp-draw"\nlength_scales = [3, 3]\n')
     mission = load_mission("m.toml", {"question": {"threshold": {"quantile": 0.75}}})

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky
+from scipy.spatial import cKDTree
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.blas import on_one_blas_thread
@@ -39,6 +40,7 @@ MOST_SURVEYED = 800
 """Most readings of a survey that fields are drawn through; evenly taken from a larger one."""
 
 _WHOLE = 5_000  # sites whose covariance matrix is factored as a whole
+_NEAR = 64  # of more sites: those from which a value between them is computed
 _APART = 1e-4  # share of the variance that is drawn independently at each of more sites
 _JITTER = 1e-9  # times the largest variance
 _MIDDLE_90 = 1.645
@@ -47,6 +49,8 @@ _MIDDLE_90 = 1.645
 @dataclass(frozen=True, eq=False)
 class DrawnFromBelief(FieldAtSites):
     """A function drawn at the domain's sites; between them, what the belief expects given the draw.
+
+    With more than 5,000 sites, given the draw at the 64 nearest ones.
 
     Parameters
     ----------
@@ -64,17 +68,40 @@ class DrawnFromBelief(FieldAtSites):
 
     def between(self, points: Array) -> Array:
         """Return the values (P,) at points (P, d) between the sites."""
-        h = self.hyperparameters
+        h, sites = self.hyperparameters, self.domain.sites
         # Row by row, as a matrix product would round differently for one point than for many.
-        y = np.sum(h.kernel(points, self.domain.sites) * self._weights, axis=1)
+        if len(sites) <= _WHOLE:
+            y = np.sum(h.kernel(points, sites) * self._weights, axis=1)
+        else:
+            near = np.asarray(self._tree.query(points / self.domain.extent, _NEAR)[1])
+            y = np.array([self._from(rows, point) for rows, point in zip(near, points, strict=True)])
         return h.scale.to_user(y if self.mean is None else y + h.scale.unshifted(self.mean.values(points)))
+
+    def _from(self, rows: Array, point: Array) -> float:
+        """Return the residual at a point (d,), given those at the sites `rows` near it."""
+        near = self.domain.sites[rows]
+        return float(
+            self.hyperparameters.kernel(point[None], near)[0] @ self._solved(near, self._residuals[rows])
+        )
+
+    @cached_property
+    def _tree(self) -> cKDTree:
+        return cKDTree(self.domain.sites / self.domain.extent)
+
+    @cached_property
+    def _residuals(self) -> Array:
+        mean = None if self.mean is None else self.mean.values(self.domain.sites)
+        return self.hyperparameters.scale.residuals(self.at_sites, mean)
 
     @cached_property
     def _weights(self) -> Array:
-        h, sites = self.hyperparameters, self.domain.sites
-        y = h.scale.residuals(self.at_sites, None if self.mean is None else self.mean.values(sites))
-        K = h.kernel(sites, sites)
-        K[np.diag_indices_from(K)] += _JITTER * h.kernel.variance
+        return self._solved(self.domain.sites, self._residuals)
+
+    def _solved(self, sites: Array, y: Array) -> Array:
+        """Return the inverse covariance of some sites times `y`."""
+        kernel = self.hyperparameters.kernel
+        K = kernel(sites, sites)
+        K[np.diag_indices_from(K)] += _JITTER * kernel.variance
         factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
         return np.asarray(cho_solve(factor, y, check_finite=False))
 
