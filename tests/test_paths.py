@@ -30,7 +30,7 @@ from fieldbo.policies.paths.planner import first_plan, improved
 from fieldbo.policies.paths.remaining import RemainingLoss
 from fieldbo.policies.paths.tours import tours
 from fieldbo.policies.paths.way_readings import WayLoss
-from fieldbo.testing import drive, small_mission, small_world
+from fieldbo.testing import drive, small_chain, small_mission, small_world
 from fieldbo.testing.small import sites_of
 
 SQUARE = np.zeros(2), np.ones(2)
@@ -406,3 +406,8 @@ def test_a_path_ends_when_nothing_is_left_to_learn():
         )
         assert len(orders) == len(ends)
         assert stop.reason is EndReason.QUESTION_ANSWERED
+
+
+def test_a_chain_of_modules_has_no_path():
+    with pytest.raises(InputError, match="modules have no place"):
+        small_mission(InformativePath(), world=small_chain(), question=LevelSet(0.3))

@@ -23,7 +23,7 @@ PIECE = 0.2
 MOST = 100
 """Most pieces of one observation."""
 
-_LEAST_NOISE = 0.01
+LEAST_NOISE = 0.01
 """Least noise variance of pooled readings, relative to that of one: they share drift and calibration."""
 
 _OF_MEDIAN = np.pi / 2.0
@@ -129,7 +129,7 @@ def _pooled(
     if n == 1:
         return sites, values, noise_variances, np.zeros(1, dtype=np.int64)
     if below is not None and (values <= below).any():
-        noise = noise_variances.mean() * max(_LEAST_NOISE, min(1.0, _OF_MEDIAN / n))
+        noise = noise_variances.mean() * max(LEAST_NOISE, min(1.0, _OF_MEDIAN / n))
         return (
             _middle(sites),
             np.median(values, keepdims=True),
@@ -144,7 +144,7 @@ def _pooled(
     among = np.full(len(kept), -1)
     if sd < _NARROW:
         among[kept] = 0
-        return middle, values.mean(keepdims=True), np.array([noise * max(_LEAST_NOISE, 1.0 / n)]), among
+        return middle, values.mean(keepdims=True), np.array([noise * max(LEAST_NOISE, 1.0 / n)]), among
     along = (sites - middle) / cell @ axes[0]
     if along[-1] < along[0]:  # onwards, whatever sign the decomposition gives
         along, axes = -along, -axes
@@ -153,7 +153,7 @@ def _pooled(
     return (
         middle + ends[:, None] * axes[0] * cell,
         values.mean() + slope * ends,
-        np.full(2, noise * max(_LEAST_NOISE, 2.0 / n)),
+        np.full(2, noise * max(LEAST_NOISE, 2.0 / n)),
         among,
     )
 

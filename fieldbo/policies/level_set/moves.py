@@ -15,6 +15,7 @@ from scipy.spatial import cKDTree
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.lookahead import Whole
 from fieldbo.belief.surface import Surface
+from fieldbo.belief.thinning import LEAST_NOISE
 from fieldbo.costs.on_the_way import read_on_moves
 from fieldbo.policies.contract import State
 from fieldbo.policies.level_set.risk import Risk, coefficients_at, drop_of
@@ -24,9 +25,6 @@ _POINTS = 6
 
 _BEST, _SPREAD = 100, 100
 """Moves that are looked at: those with the best reading at their end per cost, and some everywhere."""
-
-_LEAST_NOISE = 0.01
-"""Least noise variance of pooled readings, relative to that of one, as in `fieldbo.belief.thinning`."""
 
 
 class Readings(NamedTuple):
@@ -116,5 +114,5 @@ def _readings(sites: cKDTree, way: Array, row: int, noise: Array) -> Readings:
     chosen = way[((np.arange(points) + 0.5) * len(way) / points).astype(int)]
     near = sites.query(chosen)[1]
     rows, counts = np.unique(near, return_counts=True)
-    share = np.clip(points / (len(way) * counts), _LEAST_NOISE, 1.0)
+    share = np.clip(points / (len(way) * counts), LEAST_NOISE, 1.0)
     return Readings(np.append(rows, row), np.append(share * noise[rows], noise[row]))

@@ -16,6 +16,7 @@ from scipy.spatial.distance import cdist
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.question import LevelSet, ShareOfMaximum
 from fieldbo.costs.base import CostModel
+from fieldbo.costs.chain import Modular
 from fieldbo.costs.on_the_way import spacing_m
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
@@ -99,9 +100,10 @@ class InformativePath(Policy):
     def check(self, cost: CostModel | None, domain: Domain) -> None:
         """Raise an `InputError` if costs are not declared, or the destination is no place of the domain."""
         needs_declared_costs(cost)
-        if domain.control_sets:
+        if domain.control_sets or isinstance(cost, Modular):
+            kind = "this domain has control sets" if domain.control_sets else "modules have no place"
             raise InputError(
-                f"{THIS_POLICY} plans a path, and this domain has control sets",
+                f"{THIS_POLICY} plans a path, and {kind}",
                 expected="a domain that a vehicle moves in",
                 where="policy.kind",
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.belief.thinning import LEAST_NOISE
 from fieldbo.policies.paths.chain import Chain
 from fieldbo.policies.paths.remaining import RemainingLoss
 
@@ -17,9 +18,6 @@ _MOST = 12
 
 _MOST_IN_ALL = 100
 """Most of them on a chain: an evaluation takes time with their square."""
-
-_LEAST_NOISE = 0.01
-"""Least noise variance of pooled readings, relative to that of one, as in `fieldbo.belief.thinning`."""
 
 
 class WayLoss:
@@ -63,7 +61,7 @@ class WayLoss:
         if not count:
             return np.empty(0)
         share = count * self._spacing / length
-        return np.full(count, self._noise * min(1.0, max(_LEAST_NOISE, share)))
+        return np.full(count, self._noise * min(1.0, max(LEAST_NOISE, share)))
 
     def _interpolation(self) -> Array:
         """Return the weights (r, m + 2) that give all readings from the start, the points and the end."""
