@@ -13,7 +13,7 @@ from fieldbo.agent.agent import Agent
 from fieldbo.domain.on_route import distances_from, in_order
 from fieldbo.domain.sensor import Along
 from fieldbo.errors import InputError
-from fieldbo.messages import Observation, Query, Telemetry
+from fieldbo.messages import Lost, Observation, Query, Telemetry
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.mqtt.protocol import Codec, json_object
 from fieldbo.vehicles.remote.reports import ReportFilter
@@ -241,3 +241,18 @@ def test_parts_count_once_in_whichever_order_they_come():
     for part in (rest, first, first, rest):
         agent.tell(part)
     assert agent.readings == before + 4
+
+
+def test_the_move_after_a_lost_order_begins_where_its_parts_ended():
+    agent, event = moved()
+    first, _ = parts_of(event)
+    agent.tell(first)  # the vehicle has come as far as (5, 2)
+    agent.tell(Lost("run/1", "silent"))
+    back = Query([0.0, 2.0], expected_cost=6.0, id="run/2")
+    agent.replay(back, {}, None)
+    sites = np.array([[4.0, 2.0], [2.0, 2.0], [0.0, 2.0]])
+    before = agent.readings
+    agent.tell(
+        Observation("run/2", sites, np.zeros(3), np.full(3, 0.01), [9.0, 11.0, 14.0], sites[-1], 6.0, 14.0)
+    )
+    assert agent.readings == before + 3

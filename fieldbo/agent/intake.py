@@ -96,8 +96,9 @@ def _check_on_the_way(event: Observation, order: Order, vehicle: VehicleState, d
         )
     if vehicle.reports:
         return  # its link knows the route that it was really sent on
-    begin = vehicle.position if vehicle.settled_at is None else vehicle.settled_at
-    points = [begin, *order.route]  # earlier parts may have moved the vehicle
+    # Earlier parts of this order, or those of one that was lost, may have moved the vehicle since.
+    begin = [] if vehicle.settled_at is None else [vehicle.settled_at]
+    points = [*begin, vehicle.position, *order.route]
     if order.site is not None and not np.isnan(order.site).any():
         points.append(order.site)
     if isinstance(order, Query) and event.last:
