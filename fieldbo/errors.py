@@ -11,6 +11,8 @@ from unicodedata import category
 _MOST_NAMES = 50
 """Longest list of valid names that an error shows as a whole."""
 
+_ALIKE = 0.5  # least similarity of the names that are shown of a longer one
+
 _LONGEST = 600
 """Longest problem or place that an error shows as a whole."""
 
@@ -92,17 +94,30 @@ class UnknownNameError(InputError):
 
     @classmethod
     def of(
-        cls, what: str, name: object, valid: Iterable[str], *, where: str | None = None
+        cls,
+        what: str,
+        name: object,
+        valid: Iterable[str],
+        *,
+        where: str | None = None,
+        listed_by: str | None = None,
     ) -> UnknownNameError:
-        """Return the error for a wrong `name` of a `what`, given all `valid` names."""
+        """Return the error for a wrong `name` of a `what`, given all `valid` names.
+
+        `listed_by` is the command that lists them.
+        """
         names = sorted(valid)
         near = nearest(str(name), names)
         expected = f"a {what}; there is none yet"
         if names:
             expected = "one of " + ", ".join(names)
         if len(names) > _MOST_NAMES:
-            alike = get_close_matches(str(name), names, n=5, cutoff=0.0)
-            expected = f"one of {len(names)} names, such as {', '.join(alike)}"
+            alike = [n for n in names if str(name) in n] or get_close_matches(str(name), names, 5, _ALIKE)
+            expected = f"one of {len(names)} names"
+            if alike:
+                expected += f", such as {', '.join(alike[:5])}"
+            elif listed_by:
+                expected += f"; {listed_by} lists them"
         return cls(
             f"unknown {what} {str(name)!r}",
             expected=expected,

@@ -441,8 +441,11 @@ def test_advice_that_takes_long_says_so_before_most_runs(monkeypatch):
         advised(battery=60, on_estimate=estimates.append)
     assert "--yes" in error.value.fix
     assert len(estimates) == 1
-    assert len(rows_of("out")) == 2
+    assert len(rows_of("out")) == 3
     assert advised(battery=60, patient=True).policies[0].trials
+    estimates.clear()
+    advised(battery=60, on_estimate=estimates.append)
+    assert not estimates  # nothing is left to do
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,12 @@ def test_auto_takes_no_settings(lake):
         fieldbo.load_mission(lake, {"policy": {"kind": "auto", "level": 0}})
 
 
-def test_a_table_without_a_kind_is_still_rejected(lake):
-    with pytest.raises(InputError, match="kind is missing"):
-        fieldbo.load_mission(lake, {"policy": {"per_cost": True}})
+def test_settings_without_a_kind_are_rejected_with_the_kinds_that_have_them(lake):
+    with pytest.raises(InputError, match="stops is set, but not the kind of policy") as error:
+        fieldbo.load_mission(lake, {"policy": {"stops": 3}})
+    assert "tour" in str(error.value.expected)
+    assert "straddle" not in str(error.value.expected)
+    assert "policy.kind=" in str(error.value.fix)
 
 
 def test_free_or_unknown_costs_get_a_policy_that_divides_by_none():

@@ -85,19 +85,11 @@ def advise(
     from fieldbo.cli.pictures import checked
     from fieldbo.cli.settings import overrides
     from fieldbo.cli.terminal import console, continued_if_repeated
-    from fieldbo.errors import InputError
     from fieldbo.results import plot
     from fieldbo.runs.advice.advise import advise as advise_on
     from fieldbo.runs.advice.advise import folder_of, in_words
 
     checked(format, width)
-    if probability is not None and target is None:
-        raise InputError(
-            "--probability without --target",
-            expected="the F1 to reach with that probability",
-            where="--probability",
-            fix="add --target 0.9, for example",
-        )
     out_to, folder = console(), folder_of(mission, out)
     given = None if battery is None else overrides(battery=battery)["agent"]["battery"]
     columns = (TextColumn("{task.description}", markup=False), MofNCompleteColumn())
@@ -105,11 +97,15 @@ def advise(
         continued_if_repeated(out_to, f"continue in {folder}"),
         Progress(*columns, console=out_to) as progress,
     ):
-        line = progress.add_task("drawing fields", total=None)
+
+        def show(doing: str, done: int, total: int) -> None:
+            line = progress.task_ids[0] if progress.task_ids else progress.add_task(doing)
+            progress.update(line, description=doing, completed=done, total=total)
+
         advice = advise_on(
             mission,
             target,
-            0.8 if probability is None else probability,
+            probability,
             given,
             fields=fields,
             policies=policy or [],
@@ -119,13 +115,12 @@ def advise(
             seed=seed,
             patient=yes,
             on_estimate=lambda s: progress.print(f"this takes about {in_words(s)}"),
-            on_progress=lambda doing, done, total: progress.update(
-                line, description=doing, completed=done, total=total
-            ),
+            on_progress=show,
         )
     out_to.print(str(advice), soft_wrap=True, markup=False)
     picture = folder / f"advice.{format or 'png'}"
-    drawn = plot.advice_picture(_expected(advice), advice.cost_unit, advice.score, target, width)
+    title = f"{advice.mission}\n{advice.question}"
+    drawn = plot.advice_picture(_expected(advice), advice.cost_unit, advice.score, target, width, title)
     plot.save(drawn, picture)
     out_to.print(f"table: {folder / 'runs.csv'}, picture: {picture}", soft_wrap=True, markup=False)
 

@@ -71,5 +71,5 @@ def name_of(what: str, name: str, where: str | None = None) -> str:
 def find(what: str, name: str, files: Mapping[str, Path], where: str | None = None) -> Path:
     """Return the file of that name, or raise an `UnknownNameError` with the nearest valid name."""
     if name_of(what, name, where) not in files:
-        raise UnknownNameError.of(what, name, files, where=where)
+        raise UnknownNameError.of(what, name, files, where=where, listed_by=f"fieldbo {what}s")
     return files[name]

@@ -7,7 +7,8 @@ a slash is a path.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -154,11 +155,19 @@ def _in_coordinates(policy: Mapping[str, Any], world: World) -> dict[str, Any]:
 
 def _policy(content: Mapping[str, Any], where: str) -> Policy | None:
     """Return the policy of a table; None if the table leaves the choice to `default_policy`."""
+    more = ", ".join(key for key in content if key != "kind")
+    kinds = _kinds_with(content.keys()) if more and "kind" not in content else []
+    if kinds:
+        raise InputError(
+            f"{more} is set, but not the kind of policy",
+            expected=f"one of {', '.join(kinds)}",
+            where=f"{where}.kind",
+            fix=f'add kind = "{kinds[0]}", for example; on the command line, --set policy.kind={kinds[0]}',
+        )
     if content and content.get("kind") != AUTO:
         policy: Policy = made(POLICIES, content, where)
         return policy
-    if len(content) > 1:
-        more = ", ".join(key for key in content if key != "kind")
+    if more:
         raise InputError(
             f'{more} is set, with kind = "{AUTO}"',
             expected=f'no settings: "{AUTO}" chooses them with the policy',
@@ -166,6 +175,12 @@ def _policy(content: Mapping[str, Any], where: str) -> Policy | None:
             fix="name the policy, or remove the settings; fieldbo policies --for MISSION then names it",
         )
     return None
+
+
+def _kinds_with(keys: Iterable[str]) -> list[str]:
+    """Return the kinds of policy that have all these settings."""
+    classes = {kind: POLICIES.get(kind) for kind in POLICIES.names()}
+    return [kind for kind, c in classes.items() if is_dataclass(c) and {f.name for f in fields(c)} >= {*keys}]
 
 
 _WHOLE = "full in [battery] of the vehicle file, or full_battery in [agent] for a simulation"

@@ -129,7 +129,8 @@ def finished_runs(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, in
             raise InputError(
                 f"{out} holds runs of {row['mission']} made with different settings, or with a "
                 "different version of fieldbo or of a plug-in",
-                expected="the same mission, world, overrides, version and plug-ins as in those runs",
+                expected="the same mission, world, overrides, version and plug-ins as in those runs, and the "
+                "same day if earlier readings have dates",
                 where="--out",
                 fix="choose another file with --out; this one stays as it is",
             )

@@ -27,6 +27,7 @@ def advice_picture(
     score: Score = F1,
     target: float | None = None,
     width: str = "screen",
+    title: str = "",
 ) -> Figure:
     """Draw the score of each policy against cost: median, central 50% and central 80% of the fields.
 
@@ -41,6 +42,7 @@ def advice_picture(
     target : float, optional
         Marked by a line, where the batteries are marked on it.
     width : {"screen", "column", "page"}
+    title : str
     """
     figure = new_figure(9, 5.5, width)
     ax = figure.subplots()
@@ -68,4 +70,4 @@ def advice_picture(
         ylabel=f"{score.name}{better}",
     )
     opened(ax)
-    return finish(figure, "")
+    return finish(figure, title)

@@ -13,20 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from fieldbo.belief.question import ShareOfMaximum
 from fieldbo.errors import InputError, UnknownNameError
-from fieldbo.mission.amounts import amount
 from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.load import load_mission, merged
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS
-from fieldbo.results.formatting import question_text
 from fieldbo.runs.advice.advice import Advice, PolicyAdvice
 from fieldbo.runs.advice.checks import check_numbers, check_supported
-from fieldbo.runs.advice.fields import Draw, FieldSource
-from fieldbo.runs.advice.search import needed, rank_of, share_interval
+from fieldbo.runs.advice.fields import Draws, FieldSource
+from fieldbo.runs.advice.notes import notes, question_asked
+from fieldbo.runs.advice.search import needed, rank_of
 from fieldbo.runs.advice.table import Trials
 from fieldbo.runs.advice.trial import Task, Trial
 from fieldbo.runs.comparison import label
@@ -34,14 +32,15 @@ from fieldbo.runs.folder import describe
 
 SUMMARY = "advice.json"
 
+PROBABILITY = 0.8
+"""With which to reach a target unless another is given."""
+
 PATIENCE_S = 1800.0
 """Advice that would take longer than this is only given with `patient`."""
 
 _CHECKED = 1.5  # runs to check an answer, and every other time to correct it, relative to one to read it off
 _LARGER = 2.0 + 4.0 + 8.0  # where the first battery is too small: runs with the larger ones, relative to it
 _LONG_S = 120.0  # a run that takes longer says enough
-_MOST_REDRAWN = 1000
-_TRIVIAL = 0.1  # share of fields that all lie on one side of the threshold, from which on there is a note
 
 Progress = Callable[[str, int, int], object]
 
@@ -49,7 +48,7 @@ Progress = Callable[[str, int, int], object]
 def advise(
     mission: Path | str,
     target: float | None = None,
-    probability: float = 0.8,
+    probability: float | None = None,
     battery: float | str | None = None,
     *,
     fields: int = 40,
@@ -74,8 +73,8 @@ def advise(
         Name or TOML file.
     target : float, optional
         F1 to reach at the end. Without `battery`, the battery that it needs is searched for.
-    probability : float
-        With which to reach it.
+    probability : float, optional
+        With which to reach it, by default 0.8.
     battery : float or str, optional
         Battery to judge, by default the mission's own: a number in the world's cost unit, or text with a
         unit.
@@ -96,7 +95,7 @@ def advise(
     patient : bool
         Whether to begin even if it takes more than half an hour.
     on_estimate : callable, optional
-        Called with the seconds that it will take, once they are known and before most runs.
+        Called with the seconds that it will take, before most runs; not if all have been done before.
     on_progress : callable, optional
         Called with what is being done, and the number of runs finished and in total for it.
 
@@ -125,6 +124,7 @@ def advise(
     if battery is not None:
         overrides = merged(overrides, {"agent": {"battery": battery}})
     check_numbers(target, probability, fields, jobs, seed)
+    probability = PROBABILITY if probability is None else probability
     search = target is not None and battery is None
     if search:
         rank_of(fields, probability)
@@ -135,28 +135,26 @@ def advise(
     first = next(iter(cases.values())).mission
     folder = folder_of(mission, out)
     marks = {policy: _mark(case.mission, seed) for policy, case in cases.items()}
+    if on_progress is not None:
+        on_progress("drawing fields", 0, fields)
     source = FieldSource(first, seed)
-    draws = _Draws(source)
+    draws = Draws(source)
     with Trials.opened(folder, marks, jobs) as trials:
-        work = _Work(str(mission), cases, draws, trials, target, fields, on_progress)
-        seconds = work.estimate(search)
-        if on_estimate is not None:
-            on_estimate(seconds)
-        if seconds > PATIENCE_S and not patient:
-            raise _too_long(seconds, fields)
+        work = _Work(str(mission), cases, draws, trials, target, fields, patient, on_estimate, on_progress)
+        work.measure(search)
         by_policy = tuple(
             work.searched(policy, probability) if search else work.expected(policy) for policy in cases
         )
     advice = Advice(
         first.name,
-        _question(first),
+        question_asked(first),
         by_policy,
         target,
         probability,
         first.world.cost_unit,
         first.world.quantity.unit,
         source.words,
-        (*source.notes, *_notes(by_policy, draws, first, probability)),
+        (*source.notes, *notes(by_policy, draws.redrawn, first, probability)),
     )
     write_whole(folder / SUMMARY, json.dumps(advice.to_plain(), indent=2).encode() + b"\n")
     return advice
@@ -175,79 +173,46 @@ class _Case:
     overrides: Mapping[str, Any]
 
 
-class _Draws:
-    """The drawn fields, each drawn when it is first needed.
-
-    Attributes
-    ----------
-    redrawn : int
-        Number of fields that were drawn again, because a fraction of their maximum has no meaning.
-    """
-
-    def __init__(self, source: FieldSource) -> None:
-        self._source, self._drawn = source, dict[int, Draw]()
-        self.redrawn = 0
-
-    def __call__(self, numbers: Sequence[int]) -> list[Draw]:
-        """Return the fields of these numbers."""
-        new = [number for number in numbers if number not in self._drawn]
-        self._drawn |= {draw.number: draw for draw in self._source.draw(new)} if new else {}
-        if isinstance(self._source.mission.question, ShareOfMaximum):
-            for number in new:
-                self._above_zero(number)
-        return [self._drawn[number] for number in numbers]
-
-    def _above_zero(self, number: int) -> None:
-        """Draw a field again until its maximum lies above 0."""
-        again = number
-        while float(self._drawn[number].values.max()) <= 0:
-            again += 1_000_000  # beyond the numbers of other fields
-            self.redrawn += 1
-            if self.redrawn > _MOST_REDRAWN:
-                raise InputError(
-                    "drawn fields lie below 0, so that a fraction of their maximum has no meaning",
-                    expected="a model of values above 0",
-                    where="model",
-                    fix="set mean and variance in [model], or a threshold in the unit of the values",
-                )
-            draw = self._source.draw([again])[0]
-            self._drawn[number] = Draw(number, draw.values, draw.hyperparameters)
-
-
 @dataclass
 class _Work:
     """The runs of one call of `advise`."""
 
     name: str
     cases: Mapping[str, _Case]
-    draws: _Draws
+    draws: Draws
     trials: Trials
     target: float | None
     fields: int
+    patient: bool
+    on_estimate: Callable[[float], object] | None
     on_progress: Progress | None
     _stage: str = field(default="")
+    _left_s: float = field(default=0.0)
+    _measured: bool = field(default=False)
+    _announced: bool = field(default=False)
 
     def __post_init__(self) -> None:
         if self.on_progress is not None:
             report = self.on_progress
             self.trials.on_trial = lambda finished, total: report(self._stage, finished, total)
 
-    def estimate(self, search: bool) -> float:
-        """Return how many seconds the runs will take, from one run of each policy."""
+    def measure(self, search: bool) -> None:
+        """Measure how long the runs take that are missing, with a few of each policy."""
         until = self.target if search else None
-        seconds = 0.0
         for policy, case in self.cases.items():
             battery = case.mission.vehicles[0].battery
             self._stage = f"{policy}: measuring how long a run takes"
             trials = self._run(policy, [0], battery, until)
             if trials[0].seconds < _LONG_S and self.fields > 1:  # the first run may have compiled loops
-                trials += self._run(policy, [1], battery, until)
-            per_field = min(trial.seconds for trial in trials)
+                trials = self._run(policy, range(1, min(self.fields, 3)), battery, until)
+            wanted = float(self.fields)
             if self.target is not None and search:
                 missed = np.mean([np.isinf(trial.need(self.target)) for trial in trials])
-                per_field *= 1.0 + _CHECKED + _LARGER * float(missed)
-            seconds += self.fields * per_field
-        return seconds / min(self.trials.jobs, os.cpu_count() or 1)
+                wanted *= 1.0 + _CHECKED + _LARGER * float(missed)
+            left = max(0.0, wanted - self.trials.number(policy))
+            self._left_s += left * float(np.mean([trial.seconds for trial in trials]))
+        self._left_s /= min(self.trials.jobs, os.cpu_count() or 1)
+        self._measured = True
 
     def searched(self, policy: str, probability: float) -> PolicyAdvice:
         """Search for the battery that a policy needs."""
@@ -277,8 +242,18 @@ class _Work:
 
     def _run(self, policy: str, numbers: Sequence[int], battery: float, until: float | None) -> list[Trial]:
         overrides = self.cases[policy].overrides
-        draws = self.draws(numbers)
-        return self.trials.run([Task(self.name, overrides, policy, d, battery, until) for d in draws])
+        tasks = [Task(self.name, overrides, policy, d, battery, until) for d in self.draws(numbers)]
+        if self._measured and not self._announced and self.trials.missing(tasks):
+            self._announce()
+        return self.trials.run(tasks)
+
+    def _announce(self) -> None:
+        """Say how long it takes; raise an `InputError` if that is too long."""
+        self._announced = True
+        if self.on_estimate is not None:
+            self.on_estimate(self._left_s)
+        if self._left_s > PATIENCE_S and not self.patient:
+            raise _too_long(self._left_s, self.fields)
 
 
 def _cases(mission: str, policies: Sequence[str], overrides: Mapping[str, Any]) -> dict[str, _Case]:
@@ -331,66 +306,6 @@ def _mark(mission: Mission, seed: int) -> str:
 
 def _digest(part: Any) -> str:
     return hashlib.sha256(json.dumps(part, sort_keys=True, default=str).encode()).hexdigest()[:12]
-
-
-def _question(mission: Mission) -> str:
-    threshold = mission.settings.get("question", {}).get("threshold")
-    quantity = mission.world.quantity
-    if isinstance(threshold, Mapping) and "quantile" in threshold:
-        side = getattr(mission.question, "side", "above")
-        return f"where is {quantity.name} at or {side} the {threshold['quantile']:g} quantile of each field?"
-    return question_text(mission.question, quantity)
-
-
-def _notes(
-    policies: Sequence[PolicyAdvice], draws: _Draws, mission: Mission, probability: float
-) -> list[str]:
-    """Return what the runs say about how far to trust the advice."""
-    notes = list[str]()
-    trials = policies[0].trials
-    shares = np.array([trial.share for trial in trials])
-    empty, full = int((shares <= 0).sum()), int((shares >= 1).sum())
-    if empty + full > _TRIVIAL * len(trials):
-        notes.append(
-            f"in {empty} of {len(trials)} drawn fields no site lies in the set, and in {full} all do: the "
-            "question is trivial there, and the advice says little; check threshold, mean and variance"
-        )
-    target = policies[0].target
-    if target is not None:
-        easy = int((2 * shares / (1 + shares) >= target).sum())  # F1 if every site counts as inside
-        if easy > _TRIVIAL * len(trials):
-            notes.append(
-                f"in {easy} of {len(trials)} drawn fields, a map on which every site lies in the set reaches "
-                f"F1 {target:g} without any reading; ask for a higher target to learn what a survey needs"
-            )
-    if draws.redrawn:
-        notes.append(f"{draws.redrawn} drawn fields that lie below 0 were drawn again")
-    spec, unit = mission.vehicles[0], mission.world.cost_unit
-    given = mission.settings.get("agent", {}).get("full_battery")
-    full_battery = np.inf if given is None else amount(given, unit, "agent.full_battery")
-    for p in policies:
-        if p.answered_short:
-            notes.append(
-                f"{p.policy}: {p.answered_short} of {len(p.trials)} runs ended below the target because the "
-                "question counted as answered: no battery changes that; set [stop] expected_f1 higher"
-            )
-        limited = sum(t.end_reason == "step limit" for t in p.trials)
-        if limited:
-            notes.append(
-                f"{p.policy}: {limited} of {len(p.trials)} runs ended at max_steps = {mission.max_steps}"
-            )
-        if not p.enough:
-            low, high = share_interval(p.reached, len(p.trials))
-            notes.append(
-                f"{p.policy}: the target is not reached with probability {probability:g} even with "
-                f"{p.battery:,.4g} {unit}, the largest battery tried ({p.reached / len(p.trials):.2f}, "
-                f"{low:.2f} to {high:.2f})"
-            )
-        if p.battery > full_battery:
-            notes.append(f"{p.policy}: this is more than the full battery of {full_battery:,.4g} {unit}")
-    if spec.time_limit_s is not None:
-        notes.append(f"time_limit_s = {spec.time_limit_s:g} limits every run, whatever the battery")
-    return notes
 
 
 def _too_long(seconds: float, fields: int) -> InputError:

@@ -11,13 +11,20 @@ from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
 
 
-def check_numbers(target: float | None, probability: float, fields: int, jobs: int, seed: int) -> None:
+def check_numbers(target: float | None, probability: float | None, fields: int, jobs: int, seed: int) -> None:
     """Raise an `InputError` if a number is out of its range."""
     if target is not None and not 0 < target <= 1:
         raise InputError(
             f"the target is {target:g}", expected="an F1 above 0 and at most 1", where="--target"
         )
-    if not 0 < probability < 1:
+    if probability is not None and target is None:
+        raise InputError(
+            "a probability without a target",
+            expected="the F1 to reach with that probability",
+            where="--probability",
+            fix="add --target 0.9, for example",
+        )
+    if probability is not None and not 0 < probability < 1:
         raise InputError(
             f"the probability is {probability:g}", expected="a number between 0 and 1", where="--probability"
         )

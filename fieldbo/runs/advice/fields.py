@@ -26,11 +26,12 @@ from fieldbo.belief.kernels import Kernel
 from fieldbo.belief.mean_functions import MeanFunction, PriorMean
 from fieldbo.belief.model import Hyperparameters, ModelKernel
 from fieldbo.belief.posterior import Belief
+from fieldbo.belief.question import ShareOfMaximum
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.trend import WithTrend
 from fieldbo.belief.unknown_level import WithUnknownLevel
 from fieldbo.belief.value_scale import ValueScale
-from fieldbo.errors import counted
+from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior import MOST_EARLIER, Prior
 from fieldbo.world.fields.gp_draw import FieldAtSites
@@ -44,6 +45,7 @@ _NEAR = 64  # of more sites: those from which a value between them is computed
 _APART = 1e-4  # share of the variance that is drawn independently at each of more sites
 _JITTER = 1e-9  # times the largest variance
 _MIDDLE_90 = 1.645
+_MOST_REDRAWN = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +198,45 @@ class FieldSource:
         theta = h.kernel.theta + self._spread * rng.standard_normal(len(self._spread))
         new = replace(h, kernel=h.kernel.with_theta(theta))
         return new, _drawn(_prior_surface(self.mission, new), [rng])[0]
+
+
+class Draws:
+    """The drawn fields, each drawn when it is first needed.
+
+    Attributes
+    ----------
+    redrawn : int
+        Number of fields that were drawn again, because a fraction of their maximum has no meaning.
+    """
+
+    def __init__(self, source: FieldSource) -> None:
+        self._source, self._drawn = source, dict[int, Draw]()
+        self.redrawn = 0
+
+    def __call__(self, numbers: Sequence[int]) -> list[Draw]:
+        """Return the fields of these numbers."""
+        new = [number for number in numbers if number not in self._drawn]
+        self._drawn |= {draw.number: draw for draw in self._source.draw(new)} if new else {}
+        if isinstance(self._source.mission.question, ShareOfMaximum):
+            for number in new:
+                self._above_zero(number)
+        return [self._drawn[number] for number in numbers]
+
+    def _above_zero(self, number: int) -> None:
+        """Draw a field again until its maximum lies above 0."""
+        again = number
+        while float(self._drawn[number].values.max()) <= 0:
+            again += 1_000_000  # beyond the numbers of other fields
+            self.redrawn += 1
+            if self.redrawn > _MOST_REDRAWN:
+                raise InputError(
+                    "drawn fields lie below 0, so that a fraction of their maximum has no meaning",
+                    expected="a model of values above 0",
+                    where="model",
+                    fix="set mean and variance in [model], or a threshold in the unit of the values",
+                )
+            draw = self._source.draw([again])[0]
+            self._drawn[number] = Draw(number, draw.values, draw.hyperparameters)
 
 
 def knowing(mission: Mission) -> Mission:

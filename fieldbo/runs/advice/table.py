@@ -72,10 +72,17 @@ class Trials:
         with held(folder / RUNS):
             yield cls(folder / RUNS, marks, jobs)
 
+    def number(self, policy: str) -> int:
+        """Return how many trials of a policy are done."""
+        return sum(trial.policy == policy for trial in self._done.values())
+
+    def missing(self, tasks: Sequence[Task]) -> list[Task]:
+        """Return those tasks that have not been run."""
+        return [task for task in tasks if _key(task) not in self._done]
+
     def run(self, tasks: Sequence[Task]) -> list[Trial]:
         """Return the trials of these tasks, in order; run those that are missing."""
-        keys = [(task.policy, task.draw.number, task.battery, task.until) for task in tasks]
-        todo = [task for task, key in zip(tasks, keys, strict=True) if key not in self._done]
+        todo = self.missing(tasks)
         total, finished = len(tasks), len(tasks) - len(todo)
         self.on_trial(finished, total)
         with self.file.open("ab") as file:
@@ -91,7 +98,7 @@ class Trials:
                 self.on_trial(finished, total)
 
             run_all(tried, todo, self._workers(len(todo)), keep)
-        return [self._done[key] for key in keys]
+        return [self._done[_key(task)] for task in tasks]
 
     def _workers(self, todo: int) -> int:
         """Return the number of processes for some trials: one if others would hardly have begun by then."""
@@ -104,8 +111,9 @@ class Trials:
         return table(COLUMNS, [[row[name] for name in COLUMNS]]).split(b"\n", 1)[1]
 
 
-def _key(trial: Trial) -> _Key:
-    return trial.policy, trial.field, trial.battery, trial.until
+def _key(of: Task | Trial) -> _Key:
+    number = of.draw.number if isinstance(of, Task) else of.field
+    return of.policy, number, of.battery, of.until
 
 
 def _row(trial: Trial, mark: str) -> dict[str, str]:
@@ -163,7 +171,8 @@ def _begun(file: Path, marks: Mapping[str, str]) -> list[Trial]:
             raise InputError(
                 f"{file.parent} holds runs of {row['policy']} made for another mission or with different "
                 "settings, or with a different version of fieldbo or of a plug-in",
-                expected="the same mission, world, overrides, seed, version and plug-ins as in those runs",
+                expected="the same mission, world, overrides, seed, version and plug-ins as in those runs, "
+                "and the same day if earlier readings have dates",
                 where="--out",
                 fix="choose another folder with --out; this one stays as it is",
             )

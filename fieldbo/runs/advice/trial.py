@@ -116,8 +116,9 @@ def tried(task: Task) -> Trial:
     from fieldbo.runs.loop import BrokenOffError
     from fieldbo.runs.runner import run
 
+    begun = perf_counter()
     mission = in_field(load_mission(task.mission, task.overrides), task.draw, task.battery)
-    watch, begun = _Watch(mission, task.until), perf_counter()
+    watch = _Watch(mission, task.until)
     try:
         result = run(mission, on_step=watch.step, on_event=watch.event)
         end_reason = "" if result.end_reason is None else result.end_reason.value

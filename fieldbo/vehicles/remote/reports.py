@@ -427,8 +427,8 @@ class ReportFilter:
         believed = values.copy()
         believed[read[~good]] = math.nan
         times_s = np.clip(began_s + np.nan_to_num(seconds, nan=math.inf), min(began_s, ended_s), ended_s)
-        if at_site and len(read):
-            times_s[-1] = max(times_s[-1], times_s[read[-1]])
+        if at_site and good.any():
+            times_s[-1] = max(times_s[-1], times_s[read[good][-1]])
         return believed, times_s
 
     def believable(self, values: Array) -> Array:
