@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Copies, not links: what edits an installed file must not change uv's cache.
 INSTALL = $(1)/bin/uv pip install --quiet --link-mode copy --python $(1)/bin/python
+# Bytecode on disk, whatever the caller's settings: without it, each of hundreds of processes compiles its imports.
+unexport PYTHONDONTWRITEBYTECODE
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 DOCS := build/docs
