@@ -30,6 +30,7 @@ from fieldbo.policies.paths.planner import first_plan, improved
 from fieldbo.policies.paths.remaining import RemainingLoss
 from fieldbo.policies.paths.tours import tours
 from fieldbo.policies.paths.way_readings import WayLoss
+from fieldbo.runs.folder import begin
 from fieldbo.testing import drive, small_chain, small_mission, small_world
 from fieldbo.testing.small import sites_of
 
@@ -411,3 +412,11 @@ def test_a_path_ends_when_nothing_is_left_to_learn():
 def test_a_chain_of_modules_has_no_path():
     with pytest.raises(InputError, match="modules have no place"):
         small_mission(InformativePath(), world=small_chain(), question=LevelSet(0.3))
+
+
+def test_a_policy_that_can_not_start_leaves_no_run_folder(tmp_path):
+    elsewhere = {"policy": {"destination": [370_700.0, 5_912_450.0]}}
+    mission = fieldbo.load_mission("lake-places-path", elsewhere)
+    with pytest.raises(InputError, match="has to return home"):
+        begin(mission, tmp_path / "run")
+    assert not list(tmp_path.iterdir())

@@ -21,6 +21,7 @@ import numpy
 import scipy
 
 import fieldbo
+from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError, RecordError
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
@@ -61,7 +62,8 @@ def begin(
     Raises
     ------
     InputError
-        `out` exists, the folder can't be made, or the mission, or its policy, does not come from a file.
+        `out` exists, the folder can't be made, the mission, or its policy, does not come from a file, or the
+        policy can't start, for example because its destination is out of reach.
     """
     if not mission.settings or mission.folder is None:
         raise InputError(
@@ -75,6 +77,7 @@ def begin(
             expected="the policy that its file names: a resumed run reads that file",
             fix='load it with the policy: load_mission(name, {"policy": {"kind": ...}})',
         )
+    Agent(mission)  # raises before there is a folder if the policy can't start from there
     settings, prior = pinned(mission)
     folder = _make(out) if out is not None else _next(Path("runs"), mission.name)
     head = "# The mission as it was run. To run it again: fieldbo run THIS_FILE\n\n"
