@@ -172,6 +172,16 @@ def test_a_batch_is_the_beginning_of_the_tour():
     assert [d.choice.site.tolist() for d in batch] == [row["stop"] for row in first.why["tour"][:3]]
 
 
+def test_where_travel_is_free_the_best_reading_comes_first():
+    free = {"agent": {"battery": 12}}
+    orders = [
+        drive(load_mission("lake-level-set-unit-cost", {**free, "policy": {"kind": kind}}))[1]
+        for kind in ("tour", "one-step-risk")
+    ]
+    assert len(orders[0]) > 10
+    assert [o.site.tolist() for o in orders[0][:-1]] == [o.site.tolist() for o in orders[1][:-1]]
+
+
 @pytest.mark.parametrize("policy", [Tour(), OneStepRisk()])
 def test_a_run_ends_once_every_site_is_classified(policy):
     _, orders, stop = drive(small_mission(policy, battery=1e6, question=LevelSet(3.0)))

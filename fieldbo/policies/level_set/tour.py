@@ -116,7 +116,8 @@ class OneStepRisk(ByRisk):
 class Tour(ByRisk):
     """Plan a tour that removes much risk of misclassification per unit of cost, and go to its first stop.
 
-    The tour is planned again after each reading. If the sensor has several settings, each (site, level) pair
+    The tour is planned again after each reading. Where travel is free, there is no detour to save, and the
+    reading that removes most per unit of cost comes first. If the sensor has several settings, each (site, level) pair
     is a candidate for a stop. If it reads on the way, a single move that removes more per unit of cost, with
     all that it reads, comes before the tour.
     """
@@ -133,6 +134,8 @@ class Tour(ByRisk):
         drops = Drops.of(state)
         if drops.answered:
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, drops.why)
+        if not _travels(state):
+            return drops.best_per_cost(state, memory)
         first = self._stops(state, drops, memory, 1)
         if first and state.sensor.along is not None and drops.best_rate(state) > first[0].why["score"]:
             first = []  # a single move reads more on its way
@@ -165,6 +168,12 @@ class Tour(ByRisk):
             reasons = {"score": rate, "site": row, "best": best, **why}
             decisions.append(Decision(Query(sites[row], level=level), memory, reasons))
         return decisions
+
+
+def _travels(state: State) -> bool:
+    """Return True if travel to any site costs something."""
+    assert state.cost is not None
+    return bool(state.cost.travel(state.position, state.domain.sites, state.time_s).any())
 
 
 def _promising(drops: Drops, sampling: Array, costs: Array) -> tuple[Whole, Whole]:
