@@ -112,10 +112,10 @@ class UnknownNameError(InputError):
         if names:
             expected = "one of " + ", ".join(names)
         if len(names) > _MOST_NAMES:
-            alike = [n for n in names if str(name) in n] or get_close_matches(str(name), names, 5, _ALIKE)
+            alike = _alike(str(name), names)
             expected = f"one of {len(names)} names"
             if alike:
-                expected += f", such as {', '.join(alike[:5])}"
+                expected += f", such as {', '.join(alike)}"
             elif listed_by:
                 expected += f"; {listed_by} lists them"
         return cls(
@@ -162,6 +162,20 @@ def _indented(label: str, text: str) -> str:
     first, *others = text.split("\n")
     lines = [filled(first, initial_indent=f"  {label + ':':9} ")]
     return "\n".join([*lines, *(filled(line, initial_indent=deep) for line in others)])
+
+
+def _alike(name: str, names: Iterable[str]) -> list[str]:
+    """Return up to five names that are similar to one, or hold it as a part; the most similar first.
+
+    Examples
+    --------
+    >>> _alike("Lake", ["gp-lake", "wall", "lake-tour", "lke"])
+    ['lke', 'gp-lake', 'lake-tour']
+    """
+    name = name.lower()
+    ranked = get_close_matches(name, [*names], 1000, 0.0)
+    similar = {*get_close_matches(name, ranked, 5, _ALIKE)}
+    return [n for n in ranked if n in similar or (name and name in n.lower())][:5]
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:

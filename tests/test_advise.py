@@ -440,12 +440,15 @@ def test_advice_that_takes_long_says_so_before_most_runs(monkeypatch):
     with pytest.raises(InputError, match="this would take about") as error:
         advised(battery=60, on_estimate=estimates.append)
     assert "--yes" in error.value.fix
-    assert len(estimates) == 1
+    assert not estimates
     assert len(rows_of("out")) == 3
-    assert advised(battery=60, patient=True).policies[0].trials
+    assert advised(battery=60, patient=True, on_estimate=estimates.append).policies[0].trials
+    assert len(estimates) == 1
     estimates.clear()
     advised(battery=60, on_estimate=estimates.append)
     assert not estimates  # nothing is left to do
+    with pytest.raises(InputError, match="this would take about"):
+        advised(battery=50)  # runs with another battery do not count
 
 
 @pytest.mark.parametrize(
@@ -489,3 +492,35 @@ def test_the_command_prints_the_advice_and_draws_its_picture():
     assert "battery to reach F1 0.8 with probability 0.8" in done.stdout
     folder = Path("runs/m-advice")
     assert {f.name for f in folder.iterdir()} >= {"runs.csv", "advice.json", "advice.svg"}
+
+
+# -- a table that is not whole ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("column", ["cost", "need", "score"])
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_line_with_too_few_numbers_is_named(column, kept):
+    advised(battery=30, fields=2)
+    with Path("out/runs.csv").open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    rows[0][column] = " ".join(rows[0][column].split()[:kept])
+    with Path("out/runs.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    with pytest.raises(InputError, match="was not written by this command") as error:
+        advised(battery=30, fields=2)
+    assert "line 2" in str(error.value.where)
+
+
+def test_settings_are_for_the_policies_that_are_asked_about():
+    overrides = {"policy": {"per_cost": True}}
+    advice = advised(battery=30, fields=2, policies=["straddle", "truvar"], overrides=overrides)
+    assert {p.policy for p in advice.policies} == {"straddle", "truvar"}
+
+
+def test_no_fewer_fields_are_suggested_than_a_search_needs(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE_S", 1e-6)
+    with pytest.raises(InputError, match="this would take about") as error:
+        advised(0.9)
+    assert "--fields" not in str(error.value.fix)

@@ -75,12 +75,27 @@ def test_auto_takes_no_settings(lake):
         fieldbo.load_mission(lake, {"policy": {"kind": "auto", "level": 0}})
 
 
-def test_settings_without_a_kind_are_rejected_with_the_kinds_that_have_them(lake):
-    with pytest.raises(InputError, match="stops is set, but not the kind of policy") as error:
-        fieldbo.load_mission(lake, {"policy": {"stops": 3}})
-    assert "tour" in str(error.value.expected)
-    assert "straddle" not in str(error.value.expected)
-    assert "policy.kind=" in str(error.value.fix)
+@pytest.mark.parametrize(
+    ("table", "first", "absent"),
+    [
+        ({"stops": 3}, "tour", "search-tour"),  # which looks for an optimum
+        ({"kappa": 2.0}, "straddle", "ucb"),
+        ({"stops": 3, "x": 1}, "tour", "straddle"),
+    ],
+)
+def test_settings_without_a_kind_are_rejected_with_the_kinds_that_have_them(lake, table, first, absent):
+    with pytest.raises(InputError, match="set, but not the kind of policy") as error:
+        fieldbo.load_mission(lake, {"policy": table})
+    assert absent not in str(error.value.expected)
+    assert f"policy.kind={first}" in str(error.value.fix)
+    with pytest.raises(InputError, match="kind is missing"):
+        fieldbo.load_mission(lake, {"policy": {"x": 3}})
+
+
+def test_the_default_is_suggested_for_its_misspelt_name(lake):
+    with pytest.raises(InputError, match="unknown policy 'AUTO'") as error:
+        fieldbo.load_mission(lake, {"policy": {"kind": "AUTO"}})
+    assert error.value.fix == "did you mean 'auto'?"
 
 
 def test_free_or_unknown_costs_get_a_policy_that_divides_by_none():

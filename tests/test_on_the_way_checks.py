@@ -10,10 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldbo.agent.agent import Agent
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.on_route import distances_from, in_order
 from fieldbo.domain.sensor import Along
 from fieldbo.errors import InputError
-from fieldbo.messages import Lost, Observation, Query, Telemetry
+from fieldbo.messages import Lost, Observation, Query, Rejected, Telemetry
+from fieldbo.policies.baselines import Random
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.mqtt.protocol import Codec, json_object
 from fieldbo.vehicles.remote.reports import ReportFilter
@@ -28,6 +32,15 @@ SECOND = Query([5.0, 4.0], expected_cost=5.0, id="run/1")
 def logged_mission():
     world = small_world()
     return small_mission(world=replace(world, sensor=replace(world.sensor, along=Along(every_m=1.0))))
+
+
+def spit_mission(seed):
+    """Return a mission whose vehicle goes around a spit, in batches of three."""
+    axes = [Axis("x", "m", 0.0, 10.0), Axis("y", "m", 0.0, 10.0)]
+    domain = Domain.grid(axes, (11, 11), obstacles=[Obstacle("spit", (4.6, -1.0), (5.4, 7.5))])
+    world = small_world((11, 11))
+    world = replace(world, domain=domain, sensor=replace(world.sensor, along=Along(every_m=0.5)))
+    return replace(small_mission(Random(), world=world, battery=200.0, seed=seed), batch=3)
 
 
 # -- in Python -------------------------------------------------------------------------------------------
@@ -99,6 +112,22 @@ def test_an_agent_believes_readings_that_drifted_a_little_and_failed_ones_anywhe
 def test_a_vehicle_that_reports_its_position_may_be_on_another_route():
     agent, event = moved(Telemetry(0, np.array([4.0, 1.0]), None, 7.5))
     agent.check(off_route(event, -2.0))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_after_a_rejected_order_of_a_batch_the_vehicle_may_go_around_an_obstacle_from_where_it_was(seed):
+    mission = spit_mission(seed)
+    agent, vehicle, number = Agent(mission), Simulated(mission), 0
+    while number < 10:
+        for order in agent.ask_batch(3):
+            if number in (2, 4):
+                event = Rejected(order.id, "no")  # the vehicle stays where it is
+            else:
+                vehicle.send(order)
+                (event,) = vehicle.events(0.0)
+            agent.tell(event)
+            number += 1
+    assert agent.readings > 10
 
 
 def test_a_mission_without_readings_on_the_way_takes_several_readings_as_before():

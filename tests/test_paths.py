@@ -420,3 +420,20 @@ def test_a_policy_that_can_not_start_leaves_no_run_folder(tmp_path):
     with pytest.raises(InputError, match="has to return home"):
         begin(mission, tmp_path / "run")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("battery", [2.0, 5.0, 14.0])
+@pytest.mark.parametrize("home", [True, False])
+def test_where_travel_is_free_the_whole_battery_is_spent(battery, home):
+    world = replace(small_world((8, 8)), cost=Unit())
+    mission = small_mission(InformativePath(**QUICK), world=world, battery=battery, home=home)
+    assert drive(mission)[0].spent == battery
+
+
+def test_a_last_reading_nearby_is_taken_if_the_battery_pays_for_it():
+    cost = Euclidean(rate=0.1, sampling=1.0)
+    mission = small_mission(
+        InformativePath(**QUICK), world=replace(small_world((8, 8)), cost=cost), battery=14
+    )
+    seen = drive(mission)[0].seen()
+    assert not seen.affordable(seen.domain.sites).any()

@@ -515,8 +515,9 @@ class Agent:
         InputError
             As for `tell`.
         """
-        along = self.mission.world.sensor.along is not None and not self._repeats(event)
-        check_event(event, self.issued, self.history, self.domain, self.vehicles, reads_on_the_way=along)
+        world = self.mission.world
+        path = None if world.sensor.along is None or self._repeats(event) else world.cost.path
+        check_event(event, self.issued, self.history, self.domain, self.vehicles, path=path)
 
     def _repeats(self, event: Event) -> bool:
         """Return whether an event is a part of an observation that was received before."""

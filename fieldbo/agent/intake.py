@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.agent.corrections import corrected
 from fieldbo.agent.proposals import Issued
 from fieldbo.agent.vehicle_state import VehicleState
@@ -14,6 +15,9 @@ from fieldbo.domain.on_route import distances_from, in_order, off_route_m
 from fieldbo.errors import InputError, counted
 from fieldbo.messages import Correction, Event, Lost, Observation, Order, Query, Rejected, Telemetry
 from fieldbo.validation import LARGEST
+
+Way = Callable[[Array, Array], Array]
+"""``path(a, b)`` returns the points (k, d) of the way from one place (d,) to another."""
 
 _NUMBERS: dict[type, tuple[str, ...]] = {
     Observation: ("sites", "values", "noise_variances", "times_s", "position", "cost", "time_s"),
@@ -35,9 +39,12 @@ def check_event(
     domain: Domain,
     vehicles: Sequence[VehicleState],
     *,
-    reads_on_the_way: bool = False,
+    path: Way | None = None,
 ) -> None:
-    """Raise an `InputError` unless an agent that issued some orders can take in an event."""
+    """Raise an `InputError` unless an agent that issued some orders can take in an event.
+
+    `path` gives the way from one place to another if the vehicles read on it.
+    """
     if not belongs(event, issued):
         raise InputError(
             f"received an event for the unknown order {getattr(event, 'order', None)!r}",
@@ -57,9 +64,9 @@ def check_event(
             f"received telemetry of vehicle {event.vehicle}, which the mission does not have",
             expected=f"a vehicle of the mission, 0 to {len(vehicles) - 1}",
         )
-    if reads_on_the_way and isinstance(event, Observation) and len(event.sites):
+    if path is not None and isinstance(event, Observation) and len(event.sites):
         order = issued[event.order].order
-        _check_on_the_way(event, order, vehicles[order.vehicle], domain)
+        _check_on_the_way(event, order, vehicles[order.vehicle], domain, path)
 
 
 def vehicle_of(event: Event, issued: Mapping[str, Issued]) -> int:
@@ -69,7 +76,9 @@ def vehicle_of(event: Event, issued: Mapping[str, Issued]) -> int:
     return event.vehicle if isinstance(event, Telemetry) else 0
 
 
-def _check_on_the_way(event: Observation, order: Order, vehicle: VehicleState, domain: Domain) -> None:
+def _check_on_the_way(
+    event: Observation, order: Order, vehicle: VehicleState, domain: Domain, path: Way
+) -> None:
     """Raise an `InputError` unless the readings that did not fail can come from the move of their order."""
     where, usable = f"observation of {event.order}", np.flatnonzero(np.isfinite(event.values))
     times = event.times_s[usable]
@@ -104,6 +113,11 @@ def _check_on_the_way(event: Observation, order: Order, vehicle: VehicleState, d
     if isinstance(order, Query) and event.last:
         usable = usable[usable < len(event.sites) - 1]  # the reading at its site may be anywhere
     gaps, limit = distances_from(np.stack(points), event.sites[usable]), off_route_m(domain)
+    if (gaps > limit).any():
+        # An order before it in a batch may have been rejected, and the vehicle have gone there from here.
+        onward = points[len(begin) + 1 :]
+        for place in (*onward[:1], *onward[-1:]):
+            gaps = np.minimum(gaps, distances_from(path(vehicle.position, place), event.sites[usable]))
     if (gaps > limit).any():
         k = int(gaps.argmax())
         raise InputError(

@@ -153,3 +153,6 @@ _CASES: Sequence[_Case] = (
         ),
     ),
 )
+
+DEFAULTS = frozenset(case.default.settings["kind"] for case in _CASES)
+"""Kinds of policy that are the default of some missions."""

@@ -7,7 +7,8 @@ a slash is a path.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,11 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.amounts import amount, is_share
 from fieldbo.mission.catalogue import find, is_path, list_missions, list_worlds
 from fieldbo.mission.checks import check_noise
-from fieldbo.mission.default_policy import AUTO, default_policy
+from fieldbo.mission.default_policy import AUTO, DEFAULTS, default_policy
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior_file import load_prior, plain_prior
@@ -102,7 +103,6 @@ def read_mission(
             where=f"{where}: policy.costs",
             fix="move the line to [agent]",
         )
-    policy = _policy(_in_coordinates(content.policy, world), f"{where}: policy")
     if full_battery is not None and any(map(is_share, (content.agent.battery, content.agent.reserve))):
         full = amount(full_battery, world.cost_unit, "battery.full")
         settings = merged(settings, {"agent": {"full_battery": full}})  # so that a record repeats the run
@@ -110,6 +110,7 @@ def read_mission(
     try:
         vehicles = (_vehicle(content.agent, world),)
         question = _question(content.question, world, vehicles)
+        policy = _policy(_in_coordinates(content.policy, world), question)
         if policy is None:
             chosen = default_policy(question, world, content.agent.costs).settings
             settings = {**settings, "policy": dict(chosen)}  # so that a record repeats the run
@@ -153,34 +154,47 @@ def _in_coordinates(policy: Mapping[str, Any], world: World) -> dict[str, Any]:
     }
 
 
-def _policy(content: Mapping[str, Any], where: str) -> Policy | None:
+def _policy(content: Mapping[str, Any], question: Question) -> Policy | None:
     """Return the policy of a table; None if the table leaves the choice to `default_policy`."""
-    more = ", ".join(key for key in content if key != "kind")
-    kinds = _kinds_with(content.keys()) if more and "kind" not in content else []
-    if kinds:
+    kind, keys = content.get("kind"), [key for key in content if key != "kind"]
+    more = f"{', '.join(keys)} {'is' if len(keys) == 1 else 'are'} set"
+    if kind is None and (kinds := _kinds_with(content, question)):
         raise InputError(
-            f"{more} is set, but not the kind of policy",
-            expected=f"one of {', '.join(kinds)}",
-            where=f"{where}.kind",
+            f"{more}, but not the kind of policy",
+            expected=f"one of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0],
+            where="policy.kind",
             fix=f'add kind = "{kinds[0]}", for example; on the command line, --set policy.kind={kinds[0]}',
         )
-    if content and content.get("kind") != AUTO:
-        policy: Policy = made(POLICIES, content, where)
-        return policy
-    if more:
+    if kind == AUTO and keys:
         raise InputError(
-            f'{more} is set, with kind = "{AUTO}"',
+            f'{more}, with kind = "{AUTO}"',
             expected=f'no settings: "{AUTO}" chooses them with the policy',
-            where=where,
+            where="policy",
             fix="name the policy, or remove the settings; fieldbo policies --for MISSION then names it",
         )
-    return None
+    if kind == AUTO or not content:
+        return None
+    valid = [AUTO, *POLICIES.names()]
+    if isinstance(kind, str) and kind not in valid:
+        raise UnknownNameError.of("policy", kind, valid, where="policy.kind")
+    policy: Policy = made(POLICIES, content, "policy")
+    return policy
 
 
-def _kinds_with(keys: Iterable[str]) -> list[str]:
-    """Return the kinds of policy that have all these settings."""
-    classes = {kind: POLICIES.get(kind) for kind in POLICIES.names()}
-    return [kind for kind, c in classes.items() if is_dataclass(c) and {f.name for f in fields(c)} >= {*keys}]
+def _kinds_with(content: Mapping[str, Any], question: Question) -> list[str]:
+    """Return the kinds of policy that answer a question and have the settings of a table; defaults first.
+
+    Settings that no kind has are left for the next check.
+    """
+    known: dict[str, set[str]] = {}
+    for kind in POLICIES.names():
+        with suppress(InputError):  # a package that can't be loaded need not be the one that is meant
+            policy: Any = POLICIES.get(kind)
+            if isinstance(question, policy.answers) and is_dataclass(policy):
+                known[kind] = {field.name for field in fields(policy)}
+    wanted = content.keys() & set[str]().union(*known.values())
+    kinds = [kind for kind, names in known.items() if wanted and names >= wanted]
+    return sorted(kinds, key=lambda kind: kind not in DEFAULTS)
 
 
 _WHOLE = "full in [battery] of the vehicle file, or full_battery in [agent] for a simulation"

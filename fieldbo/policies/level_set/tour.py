@@ -116,10 +116,10 @@ class OneStepRisk(ByRisk):
 class Tour(ByRisk):
     """Plan a tour that removes much risk of misclassification per unit of cost, and go to its first stop.
 
-    The tour is planned again after each reading. Where travel is free, there is no detour to save, and the
-    reading that removes most per unit of cost comes first. If the sensor has several settings, each (site, level) pair
-    is a candidate for a stop. If it reads on the way, a single move that removes more per unit of cost, with
-    all that it reads, comes before the tour.
+    The tour is planned again after each reading. Where travel is free, a tour saves nothing, and the reading
+    that removes most per unit of cost comes first. If the sensor has several settings, each (site, level)
+    pair is a candidate for a stop. If it reads on the way, a single move that removes more per unit of cost,
+    with all that it reads, comes before the tour.
     """
 
     stops: Annotated[int, Field(ge=1, le=64)] = 16

@@ -14,9 +14,10 @@ from fieldbo.policies.paths.chain import Chain
 _PROBES = 24  # sites at which travel along each axis is priced
 _STEP = 0.05  # of an axis, the move that is priced
 _LEAST_RATE = (
-    0.05  # of the dearest axis, each priced over its length: where travel is free, a link is still finite
+    0.05  # of the dearest axis, each priced over its length: links along a free axis are finite, too
 )
 _ROUNDING = 1e-12
+_ANY = 10**9  # readings, where they are free
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +28,16 @@ class Prices:
     ----------
     rates : (d,) array
         Travel along each axis, in cost units per unit of the axis.
+        Where all travel is free, they measure lengths and cost nothing.
     sample : float
         A reading, once there; the mean over the sites.
+    free : bool
+        Whether all travel is free.
     """
 
     rates: Array
     sample: float
+    free: bool = False
 
     @classmethod
     def of(cls, cost: CostModel, domain: Domain, level: int) -> Prices:
@@ -43,7 +48,9 @@ class Prices:
         sample = float(cost.sampling_cost(domain.sites, level).mean())
         rates = cost.straight_rates
         rates = _probed(cost, domain) if rates is None else np.array(rates, dtype=float)
-        longest = float((rates * domain.extent).max()) or 1.0
+        longest = float((rates * domain.extent).max())
+        if longest == 0:
+            return cls(1.0 / domain.extent, sample, free=True)
         return cls(np.maximum(rates, _LEAST_RATE * longest / domain.extent), sample)
 
     def length(self, points: Array) -> float:
@@ -76,6 +83,8 @@ class Budget:
 
     def count(self, spacing: float) -> int:
         """Return how many readings are affordable with links that cost at most `spacing`."""
+        if self.prices.free:
+            return int(self.left / self.prices.sample * (1 + _ROUNDING)) if self.prices.sample > 0 else _ANY
         if self.left < self.distance:
             return 0
         whole = self.left / (spacing + self.prices.sample)
@@ -85,18 +94,27 @@ class Budget:
 
     def spacing(self, count: int) -> float:
         """Return the longest link of `count` readings that spend all; below 0 if there is none."""
+        if self.prices.free:
+            return self._across if count <= self.count(0.0) else -1.0
         return (self.left - count * self.prices.sample) / (count + (self.end is not None))
 
     def chain(self, domain: Domain, count: int, spacing: float) -> Chain:
         """Return the limits of a chain of `count` readings; what is left over lengthens the last link."""
-        last = max(
-            self.left - count * (spacing + self.prices.sample),
-            (self.distance - count * spacing) * (1 + _ROUNDING),
-            0.0,
-        )
+        spare = self._across if self.prices.free else self.left - count * (spacing + self.prices.sample)
+        last = max(spare, (self.distance - count * spacing) * (1 + _ROUNDING), 0.0)
         return Chain(
             self.start, count, spacing, domain.low, domain.high, self.end, last, rates=self.prices.rates
         )
+
+    def single(self, domain: Domain) -> list[Chain]:
+        """Return the limits of a single reading, wherever it is affordable; none if it is nowhere."""
+        spacing = self.spacing(1)
+        return [self.chain(domain, 1, spacing)] if spacing > 0 and self.count(spacing) else []
+
+    @property
+    def _across(self) -> float:
+        """Length across the whole domain where travel is free: no link is longer."""
+        return float(np.sqrt(len(self.prices.rates)))
 
 
 def _probed(cost: CostModel, domain: Domain) -> Array:

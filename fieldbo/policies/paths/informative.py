@@ -204,6 +204,7 @@ class InformativePath(Policy):
             links = [link for count in tried if (link := budget.spacing(count)) > 0]
         counts = [min(budget.count(link), most) for link in links]
         chains = [budget.chain(domain, n, link) for n, link in zip(counts, links, strict=True) if n]
+        chains = chains or budget.single(domain)
         if not chains:
             return None
         best = chains[0]
@@ -224,11 +225,13 @@ class InformativePath(Policy):
     ) -> tuple[Array, Chain] | None:
         """Return the rest of the last plan, improved, and its chain; None if no reading is affordable."""
         plan = np.array(memory["plan"]).reshape(-1, state.domain.dimension)
-        count = min(budget.count(memory["spacing"]), _most_readings(state))
-        if not count:
+        spacing = memory["spacing"]
+        count = min(budget.count(spacing), _most_readings(state))
+        chains = [budget.chain(state.domain, count, spacing)] if count else budget.single(state.domain)
+        if not chains:
             return None
-        chain = budget.chain(state.domain, count, memory["spacing"])
-        plan = resized(chain, plan if len(plan) else state.position[None], count)
+        chain = chains[0]
+        plan = resized(chain, plan if len(plan) else state.position[None], chain.count)
         return improved(self._objective(state, loss, chain), chain, plan, self.iterations)[0], chain
 
     def _objective(self, state: State, loss: RemainingLoss, chain: Chain) -> Objective:
@@ -262,17 +265,23 @@ class InformativePath(Policy):
         return np.asarray(_price(state, sites, self.level) + onward <= state.spendable)
 
     def _site(self, state: State, point: Array) -> Array | None:
-        """Return where to read for a point (d,) of the plan: there, or at the nearest possible site."""
+        """Return where to read for a point (d,) of the plan: there, or at the nearest possible site.
+
+        That is one not read before, as long as there are any.
+        """
         domain = state.domain
         if domain.continuous and self._possible(state, point):
             return point
-        able = state.choosable(self.level)
+        able, read = state.choosable(self.level), state.belief.sites
+        if len(read):
+            unread = (cdist(domain.sites, read) > 0).all(axis=1)
+            if len(state.rejected):
+                unread &= ~state.rejected
+            able &= unread if unread.any() else True
         able[able] = self._reaches_end(state, domain.sites[able])
         if not able.any():
             return None
-        sites, read = domain.sites[able], state.belief.sites
-        unread = (cdist(sites, read) > 0).all(axis=1) if len(read) else np.ones(len(sites), dtype=bool)
-        sites = sites[unread] if unread.any() else sites
+        sites = domain.sites[able]
         return np.asarray(sites[np.argmin(cdist(point[None] / domain.extent, sites / domain.extent))])
 
     def _possible(self, state: State, point: Array) -> bool:

@@ -24,7 +24,7 @@ from fieldbo.runs.advice.advice import Advice, PolicyAdvice
 from fieldbo.runs.advice.checks import check_numbers, check_supported
 from fieldbo.runs.advice.fields import Draws, FieldSource
 from fieldbo.runs.advice.notes import notes, question_asked
-from fieldbo.runs.advice.search import needed, rank_of
+from fieldbo.runs.advice.search import least_fields, needed, rank_of
 from fieldbo.runs.advice.table import Trials
 from fieldbo.runs.advice.trial import Task, Trial
 from fieldbo.runs.comparison import label
@@ -128,8 +128,9 @@ def advise(
     search = target is not None and battery is None
     if search:
         rank_of(fields, probability)
-    overrides = _dated(str(mission), overrides)
     cases = _cases(str(mission), policies, overrides)
+    if (at := _begin(next(iter(cases.values())).mission)) is not None:
+        cases = _cases(str(mission), policies, merged(overrides, {"prior": {"at": at}}))
     for policy, case in cases.items():
         check_supported(case.mission, target, policy)
     first = next(iter(cases.values())).mission
@@ -140,7 +141,10 @@ def advise(
     source = FieldSource(first, seed)
     draws = Draws(source)
     with Trials.opened(folder, marks, jobs) as trials:
-        work = _Work(str(mission), cases, draws, trials, target, fields, patient, on_estimate, on_progress)
+        least = least_fields(probability) if search else 1
+        work = _Work(
+            str(mission), cases, draws, trials, target, fields, least, patient, on_estimate, on_progress
+        )
         work.measure(search)
         by_policy = tuple(
             work.searched(policy, probability) if search else work.expected(policy) for policy in cases
@@ -183,6 +187,7 @@ class _Work:
     trials: Trials
     target: float | None
     fields: int
+    least_fields: int
     patient: bool
     on_estimate: Callable[[float], object] | None
     on_progress: Progress | None
@@ -209,10 +214,18 @@ class _Work:
             if self.target is not None and search:
                 missed = np.mean([np.isinf(trial.need(self.target)) for trial in trials])
                 wanted *= 1.0 + _CHECKED + _LARGER * float(missed)
-            left = max(0.0, wanted - self.trials.number(policy))
-            self._left_s += left * float(np.mean([trial.seconds for trial in trials]))
+            done = sum(self._counts(trial, battery, search) for trial in self.trials.of(policy))
+            self._left_s += max(0.0, wanted - done) * float(np.mean([trial.seconds for trial in trials]))
         self._left_s /= min(self.trials.jobs, os.cpu_count() or 1)
         self._measured = True
+
+    def _counts(self, trial: Trial, battery: float, search: bool) -> bool:
+        """Return True if a trial is one of those that this advice needs."""
+        if not search:
+            return (trial.battery, trial.until) == (battery, None) and trial.field < self.fields
+        if trial.until is None:  # checks are run in fresh fields
+            return self.fields <= trial.field < 2 * self.fields
+        return trial.until == self.target and trial.field < self.fields
 
     def searched(self, policy: str, probability: float) -> PolicyAdvice:
         """Search for the battery that a policy needs."""
@@ -250,10 +263,10 @@ class _Work:
     def _announce(self) -> None:
         """Say how long it takes; raise an `InputError` if that is too long."""
         self._announced = True
+        if self._left_s > PATIENCE_S and not self.patient:
+            raise _too_long(self._left_s, self.fields, self.least_fields)
         if self.on_estimate is not None:
             self.on_estimate(self._left_s)
-        if self._left_s > PATIENCE_S and not self.patient:
-            raise _too_long(self._left_s, self.fields)
 
 
 def _cases(mission: str, policies: Sequence[str], overrides: Mapping[str, Any]) -> dict[str, _Case]:
@@ -264,7 +277,7 @@ def _cases(mission: str, policies: Sequence[str], overrides: Mapping[str, Any]) 
     cases: dict[str, _Case] = {}
     for kind in policies:
         if kind not in (AUTO, *POLICIES.names()):
-            raise UnknownNameError.of("policy", kind, POLICIES.names(), where="--policy")
+            raise UnknownNameError.of("policy", kind, [AUTO, *POLICIES.names()], where="--policy")
         replaced = {**overrides, "policy": {**overrides.get("policy", {}), "kind": kind}}
         case = _Case(load_mission(mission, replaced), replaced)
         if case.mission.policy_kind in cases:
@@ -275,18 +288,17 @@ def _cases(mission: str, policies: Sequence[str], overrides: Mapping[str, Any]) 
     return cases
 
 
-def _dated(mission: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return overrides with the time at which a mission begins, if the ages of its readings depend on it.
+def _begin(mission: Mission) -> str | None:
+    """Return the time at which a mission begins, if the ages of its earlier readings depend on it.
 
     It is the coming midnight (UTC): advice that continues on the same day finds the same ages.
     """
-    loaded = load_mission(mission, overrides)
-    settings = loaded.settings.get("prior", {})
-    ages = None if loaded.prior is None else loaded.prior.ages_days
+    settings = mission.settings.get("prior", {})
+    ages = None if mission.prior is None else mission.prior.ages_days
     if ages is None or not np.isfinite(ages).any() or {"at", "age_days"} & set(settings):
-        return dict(overrides)
+        return None
     tomorrow = datetime.now(UTC).date() + timedelta(days=1)
-    return merged(overrides, {"prior": {"at": f"{tomorrow.isoformat()}T00:00:00+00:00"}})
+    return f"{tomorrow.isoformat()}T00:00:00+00:00"
 
 
 def _mark(mission: Mission, seed: int) -> str:
@@ -308,13 +320,14 @@ def _digest(part: Any) -> str:
     return hashlib.sha256(json.dumps(part, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
-def _too_long(seconds: float, fields: int) -> InputError:
-    fewer = max(1, int(fields * PATIENCE_S / seconds))
+def _too_long(seconds: float, fields: int, least: int) -> InputError:
+    fewer = int(fields * PATIENCE_S / seconds)
+    reduced = f"set --fields {fewer}, raise --jobs," if fewer >= least else "raise --jobs,"
     return InputError(
         f"this would take about {in_words(seconds)}",
         expected=f"at most {in_words(PATIENCE_S)}, unless you agree to more",
         where="--fields",
-        fix=f"set --fields {fewer} or --jobs, or repeat the command with --yes",
+        fix=f"{reduced} or repeat the command with --yes",
     )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import bdtr, betaincinv
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.runs.advice.trial import Trial
 
 LARGEST = 8.0
@@ -177,14 +177,26 @@ def rank_of(fields: int, probability: float) -> int:
     """
     rank = int(np.ceil(probability * (fields + 1) - 1e-9))
     if rank > fields:
-        least = int(np.ceil(probability / (1.0 - probability) - 1e-9))
+        least = least_fields(probability)
         raise InputError(
-            f"{fields} fields are too few for a probability of {probability:.10g}",
+            f"{counted(fields, 'field')} {'is' if fields == 1 else 'are'} too few for a probability of "
+            f"{probability:.10g}",
             expected=f"at least {least} fields",
             where="--fields",
             fix=f"set --fields {least}, or a lower probability",
         )
     return rank
+
+
+def least_fields(probability: float) -> int:
+    """Return how many fields a search needs at least.
+
+    Examples
+    --------
+    >>> least_fields(0.8), least_fields(0.95)
+    (4, 19)
+    """
+    return int(np.ceil(probability / (1.0 - probability) - 1e-9))
 
 
 def share_interval(reached: int, n: int) -> tuple[float, float]:

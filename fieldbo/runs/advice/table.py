@@ -72,9 +72,9 @@ class Trials:
         with held(folder / RUNS):
             yield cls(folder / RUNS, marks, jobs)
 
-    def number(self, policy: str) -> int:
-        """Return how many trials of a policy are done."""
-        return sum(trial.policy == policy for trial in self._done.values())
+    def of(self, policy: str) -> list[Trial]:
+        """Return the trials of a policy that are done."""
+        return [trial for trial in self._done.values() if trial.policy == policy]
 
     def missing(self, tasks: Sequence[Task]) -> list[Task]:
         """Return those tasks that have not been run."""
@@ -137,6 +137,10 @@ def _text(numbers: Array) -> str:
 
 
 def _trial(row: Mapping[str, str]) -> Trial:
+    """Return the trial of a line; raise a `ValueError` if there is none in it."""
+    costs, needs, scores = (np.array(row[name].split(), dtype=float) for name in ("cost", "need", "score"))
+    if not 0 < len(costs) == len(needs) == len(scores):
+        raise ValueError
     return Trial(
         row["policy"],
         int(row["field"]),
@@ -145,7 +149,9 @@ def _trial(row: Mapping[str, str]) -> Trial:
         row["end_reason"],
         float(row["seconds"]),
         float(row["share"]) if row["share"] else float("nan"),
-        *(np.array(row[name].split(), dtype=float) for name in ("cost", "need", "score")),
+        costs,
+        needs,
+        scores,
     )
 
 
@@ -154,18 +160,19 @@ def _begun(file: Path, marks: Mapping[str, str]) -> list[Trial]:
     if not file.exists():
         write_whole(file, table(COLUMNS, []))
         return []
+    if file.is_dir():
+        raise _no_table(file)
     text = file.read_text(encoding="utf-8", errors="replace")
     whole = text[: text.rfind("\n") + 1]
     reader = csv.DictReader(io.StringIO(whole))
     if tuple(reader.fieldnames or ()) != COLUMNS:
-        raise InputError(
-            f"{file} is not a table of this command, or of another version of fieldbo",
-            expected="a new folder, or one that this command wrote",
-            where="--out",
-            fix="choose another folder with --out; this one stays as it is",
-        )
+        raise _no_table(file)
+    try:
+        rows = [*reader]
+    except csv.Error:
+        raise _no_table(file) from None
     trials, shared = [], next(iter(marks.values())).partition("-")[0]
-    for line, row in enumerate(reader, 2):
+    for line, row in enumerate(rows, 2):
         mark = row["digest"] or ""
         if marks.get(row["policy"], mark) != mark or mark.partition("-")[0] != shared:
             raise InputError(
@@ -188,3 +195,12 @@ def _begun(file: Path, marks: Mapping[str, str]) -> list[Trial]:
     if whole != text:
         write_whole(file, whole.encode())
     return trials
+
+
+def _no_table(file: Path) -> InputError:
+    return InputError(
+        f"{file} is not a table of this command, or of another version of fieldbo",
+        expected="a new folder, or one that this command wrote",
+        where="--out",
+        fix="choose another folder with --out; this one stays as it is",
+    )
