@@ -37,7 +37,7 @@ def ask(
         int | None, typer.Option(help="Explain the order with this number, counted from 0.")
     ] = None,
 ) -> None:
-    """Explain what a run would query next: the three best candidates, their costs, and the reasons.
+    """Explain what a run would query next: up to three of the best candidates, their costs, and the reasons.
 
     For a run that has ended, explain its last query. Safe to use while the run is in
     progress; nothing is modified.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fieldbo.agent.agent import Agent
+from fieldbo.agent.budget_warnings import unaffordable
 from fieldbo.agent.stopping import gaps_of, one_sided
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
@@ -85,7 +86,8 @@ def _limits(agent: Agent, reason: EndReason | None) -> Iterator[str]:
         limit = agent.endings.get(number, {}).get("limit")
         who = f"vehicle {number}: " if len(agent.vehicles) > 1 else ""
         if limit is not None and not any_query:
-            yield f"{who}not enough {_ENOUGH[limit]} for a single reading"
+            needed = unaffordable(agent.mission, agent.initial) if len(agent.vehicles) == 1 else []
+            yield from needed or [f"{who}not enough {_ENOUGH[limit]} for a single reading"]
         elif reason is not None and (limit == "time" or (limit and vehicle.spec.home is not None)):
             yield who + _ending(vehicle, limit, unit)
         yield from (who + note for note in _overdrawn(vehicle, unit))

@@ -137,7 +137,7 @@ class LookAhead(PerCost, ByRisk):
         """
         surface = state.surface
         risk = unclassified(surface, state.threshold)
-        why = {"unclassified": risk.sites, "errors": risk.errors}
+        why = {"at_risk": risk.sites, "expected_errors": risk.errors}
         if state.steps and not state.provisional and not len(risk.members):
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, why)
         noise = floored(surface, state.noise(level=self.level)[:, None])[:, 0]

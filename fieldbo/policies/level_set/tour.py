@@ -67,7 +67,7 @@ class Drops:
     @property
     def why(self) -> dict[str, Any]:
         """What goes into the reasons of a choice."""
-        return {"unclassified": self.risk.sites, "errors": self.risk.errors}
+        return {"at_risk": self.risk.sites, "expected_errors": self.risk.errors}
 
     def best_per_cost(self, state: State, memory: Memory) -> Decision:
         """Return the decision for the pair of the largest gain per unit of cost."""

@@ -195,6 +195,8 @@ def _other(
                 rest[key] = "; ".join(sets[x].name if key in _LISTS_OF_SETS else number(x) for x in value)
     if isinstance(count := rest.get("unclassified"), int):  # the report counts by probability instead
         rest["unclassified"] = f"{count} of {agent.domain.size} sites, by the policy's bounds"
+    if isinstance(count := rest.get("at_risk"), int):
+        rest["at_risk"] = f"{count} of {agent.domain.size} sites"
     lines = {key.replace("_", " "): value for key, value in rest.items() if _is_long(value)}
     short = _listed({k: v for k, v in rest.items() if not _is_long(v)})
     return {**lines, **({"also": short} if short else {})}
