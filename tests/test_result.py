@@ -327,7 +327,7 @@ def test_only_a_run_without_queries_notes_that_the_battery_was_too_small_for_a_r
     assert "1 reading could not be modelled" in note
     nothing = fieldbo.run(mission(LevelSet(2.0), battery=0.5))
     assert nothing.end_reason is EndReason.BATTERY_SPENT
-    assert "not enough battery for a single reading" in nothing.notes
+    assert "the battery of 0.5 s is not enough for any reading" in nothing.notes[0]
 
 
 def test_an_agent_without_readings_has_a_summary():
