@@ -65,6 +65,8 @@ def advice_picture(
     ax.set_xlim(0, 1.02 * max(e.battery for e in expected.values()))
     ax.set_ylim(*((floor, None) if score.better == "smaller" else (0, 1)))
     better = "" if score.better == "larger" else "; smaller is better"
+    if any((e.quantiles[2] < floor).any() for e in expected.values()):
+        better += ", zero at the lower edge"
     ax.set(
         xlabel=f"cost ({unit})\nline: median; bands: central 50% and 80% of the fields; dashed: battery",
         ylabel=f"{score.name}{better}",

@@ -216,7 +216,7 @@ def _share(p: PolicyAdvice) -> str:
 
 def _expected_lines(advice: Advice) -> list[str]:
     score, unit = advice.score, advice.cost_unit
-    name = score.name if score.better == "larger" else f"{score.name} ({advice.unit})"
+    name = score.name if score.better == "larger" or advice.unit == "1" else f"{score.name} ({advice.unit})"
     rows = [["policy", "battery", *(f"at {100 * f:g}%" for f in FRACTIONS), "question answered"]]
     for p in advice.policies:
         low, middle, high = p.scores(p.battery * np.array(FRACTIONS))[[0, 2, 4]]
