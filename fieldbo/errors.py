@@ -11,7 +11,7 @@ from unicodedata import category
 _MOST_NAMES = 50
 """Longest list of valid names that an error shows as a whole."""
 
-_ALIKE = 0.5  # least similarity of the names that are shown of a longer one
+_ALIKE = 0.5  # least similarity of the names that are shown if the list is longer
 
 _LONGEST = 600
 """Longest problem or place that an error shows as a whole."""
@@ -165,7 +165,7 @@ def _indented(label: str, text: str) -> str:
 
 
 def _alike(name: str, names: Iterable[str]) -> list[str]:
-    """Return up to five names that are similar to one, or hold it as a part; the most similar first.
+    """Return up to five names that resemble `name` or contain it, the most similar first.
 
     Examples
     --------

@@ -114,7 +114,7 @@ def _check_on_the_way(
         usable = usable[usable < len(event.sites) - 1]  # the reading at its site may be anywhere
     gaps, limit = distances_from(np.stack(points), event.sites[usable]), off_route_m(domain)
     if (gaps > limit).any():
-        # An order before it in a batch may have been rejected, and the vehicle have gone there from here.
+        # If an earlier order of the batch was rejected, the route begins elsewhere than the vehicle did.
         onward = points[len(begin) + 1 :]
         for place in (*onward[:1], *onward[-1:]):
             gaps = np.minimum(gaps, distances_from(path(vehicle.position, place), event.sites[usable]))

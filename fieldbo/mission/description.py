@@ -24,10 +24,11 @@ def describe_mission(mission: Mission, question: str) -> list[str]:
     spec, unit, every = mission.vehicles[0], mission.world.cost_unit, mission.model.every
     domain = mission.world.domain
     home = "no home: it may end anywhere" if spec.home is None else f"home {place_text(domain, spec.home)}"
-    counted_by = "reading" if mission.world.sensor.along is None else "order"
-    fits = counted_by if every == 1 else f"{every} {counted_by}s"
+    noun = "reading" if mission.world.sensor.along is None else "order"
     transform = "no" if mission.model.transform == "none" else mission.model.transform
-    learning = "hyperparameters fixed" if every is None else f"refitted every {fits}"
+    learning = "hyperparameters fixed"
+    if every is not None:
+        learning = f"refitted every {noun if every == 1 else counted(every, noun)}"
     lines = [
         f"mission {mission.name}: valid",
         f"  question  {question}",

@@ -13,11 +13,9 @@ from fieldbo.policies.paths.chain import Chain
 
 _PROBES = 24  # sites at which travel along each axis is priced
 _STEP = 0.05  # of an axis, the move that is priced
-_LEAST_RATE = (
-    0.05  # of the dearest axis, each priced over its length: links along a free axis are finite, too
-)
+_LEAST_RATE = 0.05  # of the dearest axis, each priced over its length: links along a free axis are finite
 _ROUNDING = 1e-12
-_ANY = 10**9  # readings, where they are free
+_UNLIMITED = 10**9  # readings, where they are free, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +25,8 @@ class Prices:
     Attributes
     ----------
     rates : (d,) array
-        Travel along each axis, in cost units per unit of the axis.
-        Where all travel is free, they measure lengths and cost nothing.
+        Travel along each axis, in cost units per unit of the axis; where all travel is free, in lengths of
+        the domain, which cost nothing.
     sample : float
         A reading, once there; the mean over the sites.
     free : bool
@@ -84,7 +82,8 @@ class Budget:
     def count(self, spacing: float) -> int:
         """Return how many readings are affordable with links that cost at most `spacing`."""
         if self.prices.free:
-            return int(self.left / self.prices.sample * (1 + _ROUNDING)) if self.prices.sample > 0 else _ANY
+            most = self.left / self.prices.sample if self.prices.sample > 0 else _UNLIMITED
+            return int(most * (1 + _ROUNDING))
         if self.left < self.distance:
             return 0
         whole = self.left / (spacing + self.prices.sample)

@@ -129,7 +129,7 @@ def advise(
     if search:
         rank_of(fields, probability)
     cases = _cases(str(mission), policies, overrides)
-    if (at := _begin(next(iter(cases.values())).mission)) is not None:
+    if (at := _begins_at(next(iter(cases.values())).mission)) is not None:
         cases = _cases(str(mission), policies, merged(overrides, {"prior": {"at": at}}))
     for policy, case in cases.items():
         check_supported(case.mission, target, policy)
@@ -192,9 +192,7 @@ class _Work:
     on_estimate: Callable[[float], object] | None
     on_progress: Progress | None
     _stage: str = field(default="")
-    _left_s: float = field(default=0.0)
-    _measured: bool = field(default=False)
-    _announced: bool = field(default=False)
+    _to_announce_s: float | None = field(default=None)
 
     def __post_init__(self) -> None:
         if self.on_progress is not None:
@@ -202,8 +200,8 @@ class _Work:
             self.trials.on_trial = lambda finished, total: report(self._stage, finished, total)
 
     def measure(self, search: bool) -> None:
-        """Measure how long the runs take that are missing, with a few of each policy."""
-        until = self.target if search else None
+        """Measure with a few runs of each policy how long the missing ones take."""
+        until, left_s = self.target if search else None, 0.0
         for policy, case in self.cases.items():
             battery = case.mission.vehicles[0].battery
             self._stage = f"{policy}: measuring how long a run takes"
@@ -215,9 +213,8 @@ class _Work:
                 missed = np.mean([np.isinf(trial.need(self.target)) for trial in trials])
                 wanted *= 1.0 + _CHECKED + _LARGER * float(missed)
             done = sum(self._counts(trial, battery, search) for trial in self.trials.of(policy))
-            self._left_s += max(0.0, wanted - done) * float(np.mean([trial.seconds for trial in trials]))
-        self._left_s /= min(self.trials.jobs, os.cpu_count() or 1)
-        self._measured = True
+            left_s += max(0.0, wanted - done) * float(np.mean([trial.seconds for trial in trials]))
+        self._to_announce_s = left_s / min(self.trials.jobs, os.cpu_count() or 1)
 
     def _counts(self, trial: Trial, battery: float, search: bool) -> bool:
         """Return True if a trial is one of those that this advice needs."""
@@ -256,17 +253,17 @@ class _Work:
     def _run(self, policy: str, numbers: Sequence[int], battery: float, until: float | None) -> list[Trial]:
         overrides = self.cases[policy].overrides
         tasks = [Task(self.name, overrides, policy, d, battery, until) for d in self.draws(numbers)]
-        if self._measured and not self._announced and self.trials.missing(tasks):
-            self._announce()
+        if self._to_announce_s is not None and self.trials.missing(tasks):
+            self._announce(self._to_announce_s)
+            self._to_announce_s = None
         return self.trials.run(tasks)
 
-    def _announce(self) -> None:
-        """Say how long it takes; raise an `InputError` if that is too long."""
-        self._announced = True
-        if self._left_s > PATIENCE_S and not self.patient:
-            raise _too_long(self._left_s, self.fields, self.least_fields)
+    def _announce(self, seconds: float) -> None:
+        """Say how long the rest takes; raise an `InputError` if that is too long."""
+        if seconds > PATIENCE_S and not self.patient:
+            raise _too_long(seconds, self.fields, self.least_fields)
         if self.on_estimate is not None:
-            self.on_estimate(self._left_s)
+            self.on_estimate(seconds)
 
 
 def _cases(mission: str, policies: Sequence[str], overrides: Mapping[str, Any]) -> dict[str, _Case]:
@@ -288,7 +285,7 @@ def _cases(mission: str, policies: Sequence[str], overrides: Mapping[str, Any]) 
     return cases
 
 
-def _begin(mission: Mission) -> str | None:
+def _begins_at(mission: Mission) -> str | None:
     """Return the time at which a mission begins, if the ages of its earlier readings depend on it.
 
     It is the coming midnight (UTC): advice that continues on the same day finds the same ages.
