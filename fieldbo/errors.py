@@ -190,3 +190,11 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
     holding = [v for v in by_lower if name.lower() in v.split("-")]
     similar = holding if len(holding) == 1 else get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
     return by_lower[similar[0]] if similar else None
+
+
+class RefusedError(FieldboError):
+    """A run refused a command; the message says why. Nothing changed."""
+
+
+class UnconfirmedError(FieldboError):
+    """A run has not confirmed a command in time; it obeys it as soon as it can."""

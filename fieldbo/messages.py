@@ -13,9 +13,11 @@ from enum import StrEnum
 from typing import Any, TypeGuard
 
 import numpy as np
+import shapely
 from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, UnknownNameError, printable
 
 
@@ -517,7 +519,74 @@ class Fitted:
     weighted: Mapping[str, Any] | None = None
 
 
-Event = Observation | Rejected | Lost | Telemetry | Correction | Fitted
+class Action(StrEnum):
+    """What an operator can have a run do while it is under way."""
+
+    PAUSE = "pause"
+    CONTINUE = "continue"
+    SKIP = "skip"
+    NEXT = "next"
+    NO_GO = "no-go"
+    HOME = "home"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, eq=False)
+class Command:
+    """An operator's command to a run that is under way.
+
+    Parameters
+    ----------
+    id : str
+        Identifies the command: it is obeyed once.
+    action : Action or str
+    vehicle : int or None
+        The vehicle that it concerns; None for all.
+    order : str or None
+        For ``skip``: the id of the order to skip.
+    site : (d,) array or None
+        For ``next``: where to sample next, in the domain's axes and units.
+    areas : tuple of Obstacle
+        For ``no-go``: polygons over the first two axes that vehicles must not enter from now on.
+    hold : str
+        For ``pause`` and ``continue``: name of the automatic hold that gave it; empty for a person.
+    by : str
+        Who gave it, for people.
+    refused : str
+        Why it was not obeyed; empty if it was.
+    after : int
+        How many orders had been issued when the run took it in.
+    """
+
+    id: str
+    action: Action
+    vehicle: int | None = None
+    order: str | None = None
+    site: Array | None = None
+    areas: tuple[Obstacle, ...] = ()
+    hold: str = ""
+    by: str = ""
+    refused: str = ""
+    after: int = 0
+
+    def __post_init__(self) -> None:
+        where = f"command {printable(str(self.id))}"
+        try:
+            object.__setattr__(self, "action", Action(self.action))
+        except ValueError:
+            raise UnknownNameError.of("action", self.action, Action, where=where) from None
+        if self.vehicle is not None and (not isinstance(self.vehicle, int) or self.vehicle < 0):
+            raise InputError(f"vehicle = {self.vehicle!r}", expected="a number from 0", where=where)
+        if self.site is not None:
+            object.__setattr__(self, "site", _row("site", self.site, where))
+            _check_finite("site", self.site, where)
+        areas = (a if isinstance(a, Obstacle) else Obstacle(**a) for a in self.areas)
+        object.__setattr__(self, "areas", tuple(areas))
+        for name in ("id", "hold", "by", "refused"):
+            object.__setattr__(self, name, printable(str(getattr(self, name))))
+
+
+Event = Observation | Rejected | Lost | Telemetry | Correction | Fitted | Command
 
 _KINDS: dict[str, type] = {
     "query": Query,
@@ -528,11 +597,14 @@ _KINDS: dict[str, type] = {
     "telemetry": Telemetry,
     "correction": Correction,
     "fitted": Fitted,
+    "command": Command,
 }
 _NAMES = {cls: name for name, cls in _KINDS.items()}
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Obstacle):
+        value = {"name": value.name, "corners": shapely.get_coordinates(value.polygon.exterior)[:-1]}
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if isinstance(value, Mapping):
@@ -558,7 +630,18 @@ def to_plain(message: Order | Event) -> dict[str, Any]:
     return {"kind": _NAMES[type(message)], **body}
 
 
-_UNCHANGED = ("order", "id", "reason", "hyperparameters", "weighted", "doubts")
+_UNCHANGED = (
+    "order",
+    "id",
+    "reason",
+    "hyperparameters",
+    "weighted",
+    "doubts",
+    "areas",
+    "hold",
+    "by",
+    "refused",
+)
 
 
 def _restored(value: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from fieldbo.costs.base import CostModel
 from fieldbo.costs.limits import Limit
 from fieldbo.messages import GoHome, Order, Query
 from fieldbo.mission.vehicle_spec import VehicleSpec
+
+_STOPS = 8
+"""At how many points of each leg a vehicle may break off, when that is checked."""
 
 
 @dataclass
@@ -289,6 +293,43 @@ class Affordability:
             ruled_out[limit.name] = int(np.count_nonzero((needed > limit.left) & np.isfinite(needed)))
         most = max(ruled_out, key=lambda name: ruled_out[name])
         return most if ruled_out[most] else None
+
+    def can_turn_back(self, cost: CostModel | None) -> bool:
+        """Return True if the trip home stays affordable wherever the vehicle breaks off its first order.
+
+        With legs that begin and end at rest, stopping under way takes more than going on.
+
+        Parameters
+        ----------
+        cost : CostModel or None
+            Of the trip home from there.
+        """
+        home = self.spec.home
+        if home is None or cost is None or self.cost is None:
+            return True
+        ways = self._broken_off()
+        going = np.array([self.cost.along(way, self.time_s) for way in ways])
+        ends = np.stack([way[-1] for way in ways])
+        back = (
+            cost.travel(ends, home[None], self.time_s)[:, 0],
+            cost.travel_s(ends, home[None], self.time_s)[:, 0],
+        )
+        free = self.ledger.left - self.ledger.uncertain - self.spec.reserve, self.time_ledger.left
+        margins = self._margin(self.ledger), self._margin(self.time_ledger)
+        return all(bool(((1.0 + margins[k]) * (going[:, k] + back[k]) <= free[k]).all()) for k in range(2))
+
+    def _broken_off(self) -> list[Array]:
+        """Return how far the vehicle may have come with its first order, as routes of (k, d) points."""
+        ways = [np.stack([self.position, self.position])]
+        if not self.queue:
+            return ways
+        order = self.queue[0]
+        bends = order.route[1:] if len(order.route) else self._end_of(order)[None]
+        corners = np.vstack([self.position, bends])
+        for k, (a, b) in enumerate(pairwise(corners)):
+            for part in np.linspace(0.0, 1.0, _STOPS + 1)[1:]:
+                ways.append(np.vstack([corners[: k + 1], a + part * (b - a)]))
+        return ways
 
     @property
     def unpriced(self) -> str | None:

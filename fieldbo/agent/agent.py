@@ -30,12 +30,14 @@ from fieldbo.agent.proposals import (
     expected_cost,
     initial_queries,
 )
+from fieldbo.agent.steering import completed, obey
 from fieldbo.agent.stopping import Verdict, awaits_fit, decided, goal_decides
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.surface import Surface
 from fieldbo.errors import InputError
 from fieldbo.messages import (
+    Command,
     Correction,
     EndReason,
     Event,
@@ -54,6 +56,9 @@ from fieldbo.mission.mission import Mission
 from fieldbo.policies.contract import Decision, Memory, State
 
 AnyOrder = TypeVar("AnyOrder", bound=Order)
+
+WANTED = {"operator": "next"}
+"""Why an order was issued that an operator wanted."""
 
 _AMID_INITIAL = (EndReason.STEP_LIMIT, EndReason.VEHICLE_LOST)
 """Reasons that may end a vehicle's part before all initial readings were asked for."""
@@ -91,6 +96,10 @@ class Agent:
         Orders issued, and queries settled by an observation.
     rejected : (N,) bool array
         Sites that are not to be proposed again.
+    commands : list of Command
+        An operator's commands in order, refused ones included.
+    withdrawn : set of str
+        Ids of orders that a command took back before they were done.
 
     Examples
     --------
@@ -113,6 +122,8 @@ class Agent:
         self.endings: dict[int, Mapping[str, Any]] = {}
         self.judged: tuple[tuple[int, int], Verdict] | None = None
         self.rejected: Mask = np.zeros(self.domain.size, dtype=bool)
+        self.commands: list[Command] = []
+        self.withdrawn: set[str] = set()
         self._parts_seen: set[tuple[str, int]] = set()
         self._settled: dict[str, type[Observation | Rejected]] = {}
         self._in_vain: set[int] = set()
@@ -241,6 +252,8 @@ class Agent:
         if state.ended is not None:
             again = state.retry_home and state.affordable_home
             return self._finish(vehicle, state.ended) if again else Stop(state.ended)
+        if state.sent_home:
+            return self._finish(vehicle, EndReason.STOPPED_BY_OPERATOR)
         if state.out_of_touch:
             return self._finish(vehicle, EndReason.VEHICLE_LOST)
         if state.unpriced is not None:
@@ -358,7 +371,9 @@ class Agent:
         return self.mission.max_steps is not None and self.asks >= self.mission.max_steps
 
     def _choose(self, vehicle: int) -> Query | Stop:
-        """Return the next initial query, or the policy's choice."""
+        """Return what an operator wants next, or the next initial query, or the policy's choice."""
+        if (wanted := self._wanted(vehicle)) is not None:
+            return wanted
         while self.initial_left:
             query = self._initial[self.asks]
             if self._affordable(query, vehicle):
@@ -367,6 +382,22 @@ class Agent:
         decision = decided(self, self._asked(vehicle))
         self.why, self.memory = decision.why, decision.memory
         return decision.choice
+
+    def _wanted(self, vehicle: int) -> Query | None:
+        """Return the next query that an operator wants and that is still affordable; None without any."""
+        state = self.vehicles[vehicle]
+        while state.wanted:
+            query = Query(state.wanted.pop(0), level=getattr(self.mission.policy, "level", 0))
+            if self._affordable(query, vehicle):
+                self.why = WANTED
+                if self.initial_left:  # it comes before the rest of the initial readings
+                    self._initial.insert(self.asks, query)
+                return query
+        return None
+
+    def ask_initial_again(self, query: Query) -> None:
+        """Ask for an initial reading once more, after all others."""
+        self._initial.append(Query(query.site, query.controls, query.level))
 
     def _affordable(self, query: Query, vehicle: int) -> bool:
         """Return True if a query is affordable or, where costs are unknown, is expected to be."""
@@ -438,10 +469,20 @@ class Agent:
         """
         if why is not None and "end_reason" in why:
             self.replay_stop(order.vehicle, EndReason(why["end_reason"]), memory, why)
+        elif why == WANTED and isinstance(order, Query):
+            self._replay_wanted(order)
         elif why is not None:  # the policy has taken over from the initial readings
             self._initial = self._initial[: self.asks]
         self.memory, self.why = memory, why
         self._issue(order)
+
+    def _replay_wanted(self, order: Query) -> None:
+        """Adopt an order that an operator wanted; those wanted before it were not affordable."""
+        wanted = self.vehicles[order.vehicle].wanted
+        while wanted and not np.array_equal(wanted.pop(0), order.site):
+            pass
+        if self.initial_left:
+            self._initial.insert(self.asks, order)
 
     def replay_stop(
         self, vehicle: int, reason: EndReason, memory: Memory, why: Mapping[str, Any] | None
@@ -496,6 +537,11 @@ class Agent:
             self._not_done(event)
         elif isinstance(event, Telemetry):
             self.vehicles[event.vehicle].heard(event)
+        elif isinstance(event, Command):
+            self.commands.append(event)
+            if not event.refused:
+                obey(self, event)
+            return  # policies see what follows from it
         elif isinstance(event, Correction):
             place, observation = corrected(self.history, event)
             if same_readings(self.history[place], observation):
@@ -563,6 +609,15 @@ class Agent:
         """Return the event that `correct` passes to `tell`, without taking it in."""
         return correction(self.history, self.run, order, value, reading)
 
+    def completed(self, command: Command) -> Command:
+        """Return a command with what it leaves open, or with why it can't be obeyed; pass it to `tell`."""
+        command = replace(command, after=self.asks)
+        try:
+            return completed(self, command)
+        except InputError as error:
+            fix = f"; {error.fix}" if error.fix else ""
+            return replace(command, refused=f"{error.problem}{fix}")
+
     def knows(self, event: Event) -> bool:
         """Return True if an event belongs to an order that this agent issued, or to no order at all."""
         return belongs(event, self.issued)
@@ -575,12 +630,15 @@ class Agent:
             return
         state.settle(event.order)
         self._settled[event.order] = Rejected
+        if event.order in self.withdrawn:
+            state.retry_home = isinstance(order, GoHome)
+            return
         state.retry_home = isinstance(order, GoHome) and not state.home_rejected
         state.home_rejected |= isinstance(order, GoHome)
         if isinstance(order, Query) and not np.isnan(order.site).any():
-            self._pass_over(order.site)
+            self.pass_over(order.site)
 
-    def _pass_over(self, site: Array) -> None:
+    def pass_over(self, site: Array) -> None:
         """Never propose the site nearest to `site` again."""
         rejected = self.rejected.copy()
         rejected[self.domain.nearest(site)] = True
@@ -595,17 +653,22 @@ class Agent:
         if event.last:
             self.steps += isinstance(order, Query) and event.order not in self._settled
             self._settled[event.order] = Observation
+            if event.order in self.withdrawn and isinstance(order, GoHome):
+                assert order.site is not None
+                state.retry_home = not np.array_equal(event.position, order.site)
         if not self.online_model.learn(event):
             self._nothing_learnt(event, order, lost=lost)
 
     def _nothing_learnt(self, event: Observation, order: Order, *, lost: bool) -> None:
         """Pass over the place of unusable readings, and a site that gave none on two visits."""
+        if event.order in self.withdrawn:
+            return
         on_the_way = self.mission.world.sensor.along is not None and not event.last
         if len(event.sites) and not on_the_way:
-            self._pass_over(event.sites[-1])
+            self.pass_over(event.sites[-1])
         if lost or not event.last or isinstance(order, GoHome) or np.isnan(order.site).any():
             return
         site = int(self.domain.nearest(order.site))
         if site in self._in_vain:
-            self._pass_over(order.site)
+            self.pass_over(order.site)
         self._in_vain.add(site)

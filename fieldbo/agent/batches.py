@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def next_batch(agent: Agent, k: int, vehicle: int) -> list[Order]:
     """Return up to `k` orders for a vehicle; see `Agent.ask_batch`."""
     orders: list[Order] = []
+    if agent.vehicles[vehicle].wanted:
+        k = 1  # what an operator wants next is not chosen with others
     while agent.initial_left and len(orders) < k and agent.vehicles[vehicle].unpriced is None:
         if not isinstance(first := agent.ask(vehicle), Query):
             return orders if isinstance(first, Stop) else [*orders, first]

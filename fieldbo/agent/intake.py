@@ -13,7 +13,7 @@ from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.on_route import distances_from, in_order, off_route_m
 from fieldbo.errors import InputError, counted
-from fieldbo.messages import Correction, Event, Lost, Observation, Order, Query, Rejected, Telemetry
+from fieldbo.messages import Command, Correction, Event, Lost, Observation, Order, Query, Rejected, Telemetry
 from fieldbo.validation import LARGEST
 
 Way = Callable[[Array, Array], Array]
@@ -27,9 +27,9 @@ _NUMBERS: dict[type, tuple[str, ...]] = {
 
 
 def belongs(event: Event, issued: Mapping[str, Issued]) -> bool:
-    """Return True if an event belongs to one of the issued orders, or to no order at all."""
+    """Return True if an event belongs to one of the issued orders, or to no order at all, as a command."""
     order = getattr(event, "order", None)
-    return order is None or order in issued
+    return isinstance(event, Command) or order is None or order in issued
 
 
 def check_event(
@@ -73,7 +73,7 @@ def vehicle_of(event: Event, issued: Mapping[str, Issued]) -> int:
     """Return the number of the vehicle that an event concerns; 0 for a fit."""
     if isinstance(event, Observation | Rejected | Lost | Correction):
         return issued[event.order].order.vehicle
-    return event.vehicle if isinstance(event, Telemetry) else 0
+    return (event.vehicle or 0) if isinstance(event, Telemetry | Command) else 0
 
 
 def _check_on_the_way(

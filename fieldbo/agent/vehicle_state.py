@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.affordability import Affordability
 from fieldbo.messages import EndReason, Observation, Order, Query, Telemetry, order_number
+
+_SLACK = 0.01
+"""What a waiting vehicle may use up before it is heard from again, as a fraction of the whole."""
 
 
 @dataclass
@@ -40,6 +43,12 @@ class VehicleState(Affordability):
         Whether the trip home was just rejected for the first time, and is to be asked for once more.
     home_rejected : bool
         Whether the trip home was ever rejected.
+    paused_by : frozenset of str
+        Names of the holds for which it gets no orders at present; an operator's pause has the name "".
+    sent_home : bool
+        Whether an operator sent it home.
+    wanted : list of (d,) array
+        Where an operator wants the next samples, in order.
     """
 
     latest: tuple[int, int] = (-1, 0)
@@ -53,6 +62,9 @@ class VehicleState(Affordability):
     ended: EndReason | None = None
     retry_home: bool = False
     home_rejected: bool = False
+    paused_by: frozenset[str] = frozenset()
+    sent_home: bool = False
+    wanted: list[Array] = field(default_factory=list)
 
     # -- the queue -------------------------------------------------------------------------------------
 
@@ -210,10 +222,22 @@ class VehicleState(Affordability):
         back = float(self.return_cost(starts).max())
         return latest.remaining + latest.accuracy - self.spec.reserve < needed and back < needed
 
+    @property
+    def must_return(self) -> bool:
+        """True if what is left is only just enough for the trip home, with the reserve and the margin.
+
+        A vehicle that waits uses up its battery and its time.
+        """
+        if self.spec.home is None:
+            return False
+        places = np.stack(self.places)
+        slack = {"battery": _SLACK * self.spec.battery, "time": _SLACK * (self.spec.time_limit_s or 0.0)}
+        return any(float(limit.back(places).max()) + slack[limit.name] >= limit.left for limit in self.limits)
+
     def reopen(self) -> None:
         """Let a vehicle that has ended receive orders again."""
         self._in_touch()
-        self.ended, self.retry_home, self.home_rejected = None, False, False
+        self.ended, self.retry_home, self.home_rejected, self.sent_home = None, False, False, False
 
 
 def _since(time_s: float | None, telemetry: Telemetry) -> float:

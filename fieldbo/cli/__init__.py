@@ -27,6 +27,7 @@ from fieldbo.cli import (
     runs,
     schema,
     show,
+    steer,
     worlds,
 )
 from fieldbo.errors import FieldboError, InputError
@@ -46,6 +47,7 @@ app = typer.Typer(
 for command, function, examples in (
     ("run", run.run, run.EXAMPLES),
     ("resume", resume.resume, resume.EXAMPLES),
+    ("steer", steer.steer, steer.EXAMPLES),
     ("correct", correct.correct, correct.EXAMPLES),
     ("runs", runs.runs, ""),
     ("ask", ask.ask, ask.EXAMPLES),

@@ -86,7 +86,7 @@ def _carried_out(
 ) -> int:
     """Run a mission, write its files, print its report, and return the exit code."""
     from fieldbo.runs.folder import save
-    from fieldbo.runs.loop import BrokenOffError, Interrupted
+    from fieldbo.runs.loop import BrokenOffError, Interrupted, Stopped
     from fieldbo.runs.signals import unbroken
 
     code, stopped = 0, UNDONE
@@ -94,6 +94,8 @@ def _carried_out(
         result = (
             _with_vehicles(go, mission, vehicles, console) if vehicles else _simulated(go, mission, console)
         )
+    except Stopped as stop:
+        code, stopped, result = 130, "Stopped by the operator.", stop.result
     except Interrupted as stop:
         code, stopped, result = 130, "Stopped by you.", stop.result
         if signals:
@@ -149,7 +151,7 @@ def _simulated(go: Callable[..., Result], mission: Mission, console: Console) ->
             progress.update(line, completed=max(0.0, step.remaining), description=_progress(step, mission))
 
         with when_compiling(says_compiling(progress.console)):
-            return go(on_step=show)
+            return go(on_step=show, on_event=partial(_show_trouble, progress.console, None))
 
 
 def _with_vehicles(
@@ -175,8 +177,12 @@ def _show_trouble(console: Console, read: Contradictions | None, event: Event) -
 
     Also print readings that contradict those that this process has `read`, to which the event is added.
     """
-    from fieldbo.messages import Correction, Lost, Observation, Rejected
+    from fieldbo.messages import Command, Correction, Lost, Observation, Rejected
 
+    if isinstance(event, Command):
+        by = f" (by {event.by})" if event.by else ""
+        what = f" refused: {event.refused}" if event.refused else ""
+        console.print(f"  {event.action.value}{by}{what}", style="bold", markup=False)
     if read is not None and isinstance(event, Observation | Correction):
         for found in read.add(event):
             console.print(f"  {found}", style="yellow", markup=False)
@@ -232,5 +238,5 @@ def show_result(
         console.print(f"  note: {note}", style="yellow", markup=False)
     pictures = ", ".join(f"{name}.{formats[0]}" for name in ("path", "map", "curve"))
     console.print(f"  in {folder}: {pictures}, summary.json and more", soft_wrap=True, markup=False)
-    if result.end_reason in (None, EndReason.VEHICLE_LOST):
+    if result.end_reason in (None, EndReason.VEHICLE_LOST, EndReason.STOPPED_BY_OPERATOR):
         console.print(f"  to continue: fieldbo resume {folder}", soft_wrap=True, markup=False)

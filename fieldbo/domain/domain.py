@@ -544,6 +544,39 @@ class Domain:
         other.__dict__.update(cell_size=self.cell_size, cells=frozen_array(self.cells[mask]))
         return other
 
+    def without(self, areas: Sequence[Obstacle]) -> Self:
+        """Return what is left of the domain outside of some areas and their clearance.
+
+        Parameters
+        ----------
+        areas : sequence of Obstacle
+
+        Raises
+        ------
+        InputError
+            An area does not fit the domain, or lies outside of it, or no site is left.
+
+        Examples
+        --------
+        >>> line = Domain.grid([Axis("x", "m", 0, 4), Axis("y", "m", 0, 2)], (5, 3))
+        >>> line.without([Obstacle("swimmers", (-1, -1), (1.5, 3))]).sites[:, 0].min()
+        np.float64(2.0)
+        """
+        if not areas:
+            return self
+        grown = with_clearance(self.axes, areas, self.clearance)
+        in_boxes = () if self.region is not None else self.obstacles
+        space = FreeSpace.around((*in_boxes, *grown), self.low, self.high, self.region, bottom=self.bottom)
+        inside = space.contains(self.sites)
+        if not inside.any():
+            raise InputError("no site is left", expected="areas that leave at least one site", where="areas")
+        return replace(
+            self.restricted(inside),
+            region=space.region,
+            obstacles=(*self.obstacles, *grown),
+            solid=(*self.solid, *areas),
+        )
+
     def nearest(self, point: ArrayLike) -> int:
         """Return the index of the site nearest to `point` (d,), with axes scaled by their lengths."""
         gap = self._scaled_sites - (np.asarray(point, dtype=float) / self.extent)[:, None]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from typing import Any, Literal
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Question
 from fieldbo.costs.base import CostModel
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
 from fieldbo.mission.checks import check_mission
 from fieldbo.mission.kinds import POLICIES
@@ -104,6 +106,21 @@ class Mission:
         if model.outliers is None and world.sensor.along is None:
             model = replace(model, outliers="tested")
         return replace(self, world=world, model=model)
+
+    def with_no_go(self, areas: Sequence[Obstacle]) -> Mission:
+        """Return the mission with areas that were closed to vehicles under way, besides those closed before.
+
+        Its sites stay, and it is not checked again: vehicles have left their starts.
+
+        Raises
+        ------
+        InputError
+            An area does not fit the domain, no site is left, or the kind of cost can't route around areas.
+        """
+        other = copy(self)
+        world = replace(self.world, no_go=(*self.world.no_go, *areas))
+        object.__setattr__(other, "world", world)
+        return other
 
     @property
     def declared_cost(self) -> CostModel | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,8 @@ from fieldbo.belief.data import Data
 from fieldbo.belief.model import Hyperparameters
 from fieldbo.belief.thinning import PIECE, thinned
 from fieldbo.belief.value_scale import ValueScale
-from fieldbo.messages import EndReason, Observation, Query, Rejected
+from fieldbo.costs.base import CostModel
+from fieldbo.messages import Command, EndReason, Observation, Query, Rejected, order_number
 from fieldbo.mission.mission import Mission
 from fieldbo.results.accounts import Account
 from fieldbo.results.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
@@ -59,6 +60,8 @@ class Outcome:
         The best settings of each control set by the final belief; see `recommendation.best_plays`.
     verdict : Verdict or None
         Whether the answer reaches the mission's goal, and with which probability; None without a goal.
+    commands : tuple of Command
+        An operator's commands, refused ones included.
     """
 
     mission: Mission
@@ -77,6 +80,7 @@ class Outcome:
     accounts: tuple[Account, ...] = ()
     best_plays: tuple[BestPlay, ...] = ()
     verdict: Verdict | None = None
+    commands: tuple[Command, ...] = ()
 
     # -- the answer ------------------------------------------------------------------------------------
 
@@ -221,15 +225,15 @@ class Outcome:
             route = routes.get(event.order, np.empty((0, 0)))
             stops = [*event.sites, event.position]
             if len(event.sites) > 1 and not np.array_equal(at, event.position):
-                whole = np.vstack([at, self.leg(at, event.position, route)])
+                whole = np.vstack([at, self.leg(at, event.position, route, event.order)])
                 stops = [event.position] if _lie_on(whole, event.sites, reach) else stops
             for stop in stops:
                 if not np.array_equal(stop, at):
-                    points.append(self.leg(at, stop, route))
+                    points.append(self.leg(at, stop, route, event.order))
                     at = stop
         return np.concatenate(points)
 
-    def leg(self, at: Array, stop: Array, route: Array) -> Array:
+    def leg(self, at: Array, stop: Array, route: Array, order: str) -> Array:
         """Return the points (k, d) from `at` (d,), not included, to `stop` (d,), as for `path`.
 
         Parameters
@@ -237,12 +241,33 @@ class Outcome:
         at, stop : (d,) array
         route : (r, d) array
             The route of the order, as it was sent; empty if it was straight.
+        order : str
+            Id of the order.
         """
-        cost = self.mission.world.cost
+        cost = self._cost_then(order)
         if len(route) and np.array_equal(route[[0, -1]], [at, stop]):
             return route[1:]
         reachable = bool(np.isfinite(cost.travel(at, stop[None])[0]))
         return cost.path(at, stop)[1:] if reachable else stop[None]
+
+    @cached_property
+    def _costs(self) -> list[tuple[int, CostModel]]:
+        """Number of the first order with each cost model: routes change when an operator closes an area."""
+        world = self.mission.world
+        closing = [c for c in self.commands if c.areas and not c.refused]
+        if not closing:
+            return [(0, world.cost)]
+        areas = [area for command in closing for area in command.areas]
+        costs, count = [(0, replace(world, no_go=()).cost)], 0
+        for command in closing:
+            count += len(command.areas)
+            costs.append((command.after, replace(world, no_go=tuple(areas[:count])).cost))
+        return costs
+
+    def _cost_then(self, order: str) -> CostModel:
+        """Return the cost model by which the route of an order was planned."""
+        number = order_number(order)
+        return next(cost for first, cost in reversed(self._costs) if number >= first)
 
 
 def _lie_on(route: Array, sites: Array, reach: float) -> bool:

@@ -82,6 +82,7 @@ class Result(Outcome):
             notes=tuple(notes_of(agent, ended)),
             accounts=tuple(Account.of(agent, k) for k in range(len(agent.vehicles))),
             verdict=final_verdict(agent),
+            commands=tuple(agent.commands),
         )
         if not agent.domain.control_sets or not isinstance(result.answer, OptimumAnswer):
             return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,6 +13,8 @@ from fieldbo.agent.agent import Agent
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.errors import FieldboError, InputError
 from fieldbo.messages import (
+    Action,
+    Command,
     Correction,
     EndReason,
     Event,
@@ -26,6 +29,7 @@ from fieldbo.messages import (
 )
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
+from fieldbo.runs.commands import Inbox
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.signals import unbroken
 from fieldbo.runs.state import RunState
@@ -50,6 +54,14 @@ class Interrupted(KeyboardInterrupt):
         self.result = result
 
 
+class Stopped(Interrupted):
+    """An operator stopped the run; it can be resumed."""
+
+
+class _StopRun(Exception):  # noqa: N818 - an operator's wish, not an error
+    """An operator's command to stop arrived."""
+
+
 class BrokenOffError(FieldboError):
     """An error during a run; `result` is complete up to the error."""
 
@@ -71,6 +83,8 @@ class Loop:
     ) -> None:
         self.state, self.vehicles, self.record = state, vehicles, record
         self.on_step, self.on_event = on_step, on_event
+        self.inbox = None if record is None else Inbox(record)
+        self.cancelled: set[str] = set()
         self.recalled: dict[int, list[Event]] = {}
         self.silent_since_s: dict[int, float] = {}
 
@@ -78,25 +92,18 @@ class Loop:
         """Run to the end, an error or an interrupt."""
         state = self.state
         try:
-            if state.end_reason is not None:
-                self._reopen(state.end_reason)
-            self._repeat_fits()
-            if state.agent.issued:
-                self._reconnect()
-            for number in state.idle:  # an idle vehicle may report its position and battery
-                self._receive(self.vehicles[number].events(0.0))
-            if state.news_pending:  # the run stopped before every vehicle had reported
-                self._listen()
-            while state.idle or state.awaited:
+            self._begin()
+            while state.idle or state.awaited or state.paused:
                 for number in state.idle:
                     self._order(number)
-                while state.awaited and not state.idle:
+                while (state.awaited or state.paused) and not state.idle:
                     self._listen()
+                    self._obey()
             self._recall_lost()
         except (KeyboardInterrupt, Exception) as error:
             self._hold()
-            if isinstance(error, KeyboardInterrupt):
-                raise Interrupted(state.result()) from None
+            if isinstance(error, KeyboardInterrupt | _StopRun):
+                raise (Stopped if isinstance(error, _StopRun) else Interrupted)(state.result()) from None
             if isinstance(error, FieldboError):
                 raise BrokenOffError(error, state.result()) from error
             raise
@@ -105,6 +112,22 @@ class Loop:
             self.record.end(state.end_reason)
         state.agent.surface.release()
         return state.result()
+
+    def _begin(self) -> None:
+        """Begin, or continue where the record ends."""
+        state = self.state
+        if state.agent.mission.world.no_go:  # closed before this process began
+            self._adopt()
+        if state.end_reason is not None:
+            self._reopen(state.end_reason)
+        self._repeat_fits()
+        if state.agent.issued:
+            self._reconnect()
+        for number in state.idle:  # an idle vehicle may report its position and battery
+            self._receive(self.vehicles[number].events(0.0))
+        if state.news_pending:  # the run stopped before every vehicle had reported
+            self._listen()
+        self._obey()
 
     def _hold(self) -> None:
         """Tell every vehicle to hold its position, even if others fail or a second Ctrl-C arrives."""
@@ -132,6 +155,7 @@ class Loop:
             self.recalled.setdefault(number, []).extend(new)
             if not any(settles(event) for event in new):
                 self.vehicles[number].send(agent.issued[order].order)
+        self._take_back()
         self._recall_lost()
         self._report_step()
 
@@ -180,11 +204,54 @@ class Loop:
             issued = (self.state.agent.issued[str(order.id)] for order in orders)
             self.record.orders((i.order, i.memory, i.why) for i in issued)
 
+    def _obey(self) -> None:
+        """Obey the commands that have arrived, or record why they are refused."""
+        for command in [] if self.inbox is None else self.inbox.new():
+            self._command(command)
+
+    def _command(self, command: Command) -> None:
+        """Record a command, and obey it unless it can't be obeyed."""
+        agent = self.state.agent
+        with unbroken():
+            command = agent.completed(command)
+            self._tell(command)
+        if command.refused:
+            return
+        if command.action is Action.NO_GO:
+            self._adopt()
+        self._take_back()
+        if command.action is Action.STOP:
+            raise _StopRun
+
+    def _adopt(self) -> None:
+        """Have the vehicles keep out of the areas that were closed."""
+        for vehicle in self.vehicles:
+            vehicle.adopt(self.state.agent.mission)
+
+    def _take_back(self) -> None:
+        """Cancel the orders that commands took back."""
+        for order, number in list(self.state.outstanding.items()):
+            if order in self.state.agent.withdrawn and order not in self.cancelled:
+                self.cancelled.add(order)
+                self.vehicles[number].cancel(order)
+
     def _listen(self) -> None:
-        """Receive the events of each awaited vehicle once."""
+        """Receive the events of each awaited or paused vehicle once; wait a little if there are none."""
+        began_s, waits = time.monotonic(), not self.state.awaited
         for number in self.state.awaited:
             self._receive(self.recalled.pop(number, []) or self.vehicles[number].events(_WAIT_S))
             self._supervise(number)
+        for number in [number for number in self.state.paused if number not in self.state.awaited]:
+            self._receive(self.vehicles[number].events(_WAIT_S))
+            self._bring_home(number)
+        if waits:  # some vehicles return at once
+            time.sleep(max(0.0, began_s + _WAIT_S - time.monotonic()))
+
+    def _bring_home(self, number: int) -> None:
+        """End the pause of a vehicle whose battery, or time, is just enough for the trip home."""
+        if self.state.agent.vehicles[number].must_return:
+            by = "fieldbo: what is left is just enough for the trip home"
+            self._command(Command(uuid.uuid4().hex, Action.HOME, vehicle=number, by=by))
 
     def _receive(self, events: Sequence[Event]) -> None:
         with unbroken():
@@ -284,6 +351,8 @@ def _wall_s(record: Record, agent: Agent, vehicle: int) -> float:
 
 def _is_from(event: Event, vehicle: int, agent: Agent) -> bool:
     """Return True if an event came from this vehicle."""
+    if isinstance(event, Command):
+        return False
     if isinstance(event, Telemetry):
         return event.vehicle == vehicle
     return not isinstance(event, Fitted) and agent.issued[event.order].order.vehicle == vehicle

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
-from fieldbo.messages import Correction, EndReason, Event, Fitted, GoHome, Order, Query, settles
+from fieldbo.messages import Command, Correction, EndReason, Event, Fitted, GoHome, Order, Query, settles
 from fieldbo.mission.mission import Mission
 from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.result import Result
@@ -63,8 +63,14 @@ class RunState:
     @property
     def idle(self) -> list[int]:
         """Numbers of the vehicles that are ready for orders."""
-        busy = {*self.awaited, *self.stops}
+        busy = {*self.awaited, *self.paused, *self.stops}
         return [number for number in range(len(self.mission.vehicles)) if number not in busy]
+
+    @property
+    def paused(self) -> list[int]:
+        """Numbers of the vehicles that get no orders until their pause, or a hold, ends."""
+        states = enumerate(self.agent.vehicles)
+        return [number for number, state in states if state.paused_by and number not in self.stops]
 
     @property
     def awaited(self) -> list[int]:
@@ -106,6 +112,8 @@ class RunState:
         corrects = isinstance(event, Correction) or bool(self.agent.online_model.to_repeat)
         if self.agent.knows(event):
             self.agent.tell(event)
+        if isinstance(event, Command):
+            return False
         if isinstance(event, Correction):
             ended = [vehicle.ended for vehicle in self.agent.vehicles]
             self.corrected |= EndReason.QUESTION_ANSWERED in ended

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from fieldbo.messages import Event, Order
+from fieldbo.mission.mission import Mission
 
 
 class Vehicle(ABC):
@@ -89,6 +90,9 @@ class Vehicle(ABC):
 
     def cancel(self, order: str) -> None:
         """Abandon an order; it must still be settled."""
+
+    def adopt(self, mission: Mission) -> None:
+        """Continue with a mission in which an operator closed areas: plan routes round them from now on."""
 
     def hold(self) -> None:
         """Stay in place until the next order.

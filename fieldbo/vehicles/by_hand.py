@@ -14,7 +14,18 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError
-from fieldbo.messages import Correction, Event, Fitted, GoHome, Observation, Order, Query, Rejected, Telemetry
+from fieldbo.messages import (
+    Command,
+    Correction,
+    Event,
+    Fitted,
+    GoHome,
+    Observation,
+    Order,
+    Query,
+    Rejected,
+    Telemetry,
+)
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.dialogue import HELP, Correct, Dialogue, Undo, number_in, parts_of
@@ -118,12 +129,16 @@ class ByHand(Vehicle):
                 self.position, self._moved = event.position, True
                 if len(event.times_s):
                     self._began = time.monotonic() - float(event.times_s[-1])
-            if not isinstance(event, Telemetry | Fitted | Correction):
+            if not isinstance(event, Telemetry | Fitted | Correction | Command):
                 self._settled.add(event.order)
 
     def catch_up(self, time_s: float) -> None:
         """Continue at the time of the wall clock."""
         self._began = min(self._began, time.monotonic() - time_s)
+
+    def adopt(self, mission: Mission) -> None:
+        self.world, self.cost = mission.world, mission.declared_cost
+        self._goals.adopt(mission)
 
     def send(self, order: Order) -> None:
         """Print the order once those before it are settled.

@@ -90,6 +90,9 @@ class Simulated(Vehicle):
         waiting, self._waiting = self._waiting, []
         return waiting
 
+    def adopt(self, mission: Mission) -> None:
+        self.mission = mission
+
     def outcome(self, order: str) -> list[Event] | None:
         """Return the events of a completed order; None if it is unknown."""
         return self._outcomes.get(order)

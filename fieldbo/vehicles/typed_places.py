@@ -33,6 +33,53 @@ def typed_places(domain: Domain, talk: Dialogue) -> TypedPlaces:
     return TypedDegrees(domain, talk, domain.georeference)
 
 
+def place_in(text: str, domain: Domain, planned: Array | None = None) -> Array:
+    """Return the place (d,) in a text: coordinates, or latitude and longitude in a domain with a CRS.
+
+    Eastings and northings, in the domain's order of axes, are too large to be degrees.
+
+    Parameters
+    ----------
+    text : str
+    domain : Domain
+    planned : (d,) array, optional
+        A site; its printed digits stand for the site itself.
+
+    Raises
+    ------
+    InputError
+        The text holds no place.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> place_in("3, 0.5", Domain.grid([Axis("x", "m", 0, 4), Axis("y", "m", 0, 2)], (5, 3)))
+    array([3. , 0.5])
+    """
+    earth = domain.georeference
+    if earth is None:
+        return np.array([number_in(part) for part in parts_of(text, [a.name for a in domain.axes])])
+    others = [j for j in range(domain.dimension) if j not in earth.axes]
+    names = ["latitude", "longitude", *(domain.axes[j].name for j in others)]
+    if has_angles(text):
+        degrees, rest = angles_in(text)
+        beside = [number_in(part) for part in parts_of(rest, names[2:])] if rest or others else []
+    else:
+        numbers = np.array([number_in(part) for part in parts_of(text, names)])
+        if np.abs(numbers[list(earth.axes)]).max() > 180.0:
+            return numbers
+        if abs(numbers[0]) > 90.0:
+            raise InputError(f"{numbers[0]:g} is not a latitude", fix="type the latitude first")
+        degrees, beside = numbers[:2], numbers[2:].tolist()
+    site = earth.site(degrees, domain.middle if planned is None else planned)
+    site[others] = beside
+    if planned is not None:
+        printed = np.round(earth.degrees(planned)[0], TEXT_DIGITS)
+        if np.array_equal(np.round(degrees, TEXT_DIGITS), printed):
+            site[list(earth.axes)] = planned[list(earth.axes)]
+    return site
+
+
 class TypedPlaces:
     """Places in the coordinates of a domain.
 
@@ -73,7 +120,7 @@ class TypedPlaces:
         InputError
             The text holds no place, or one that is doubted.
         """
-        domain, site = self.domain, self._site(planned, text)
+        domain, site = self.domain, place_in(text, self.domain, planned)
         if domain.beyond(site).any():
             self._talk.doubt(self._beyond(site))
         elif (solid := next((o for o in domain.solid if o.holds(site)[0]), None)) is not None:
@@ -84,10 +131,6 @@ class TypedPlaces:
             place = f"({self.answer(site)})"
             self._talk.agree(f"that is {unlikely}; really {place}?", place)
         return site
-
-    def _site(self, planned: Array, text: str) -> Array:
-        """Return the place (d,) in a text."""
-        return np.array([number_in(part) for part in parts_of(text, [a.name for a in self.domain.axes])])
 
     def _short(self, site: Array) -> str:
         return place_text(self.domain, site)
@@ -135,7 +178,6 @@ class TypedDegrees(TypedPlaces):
         super().__init__(domain, talk)
         self._earth = georeference
         self._others = [j for j in range(domain.dimension) if j not in georeference.axes]
-        self._names = ["latitude", "longitude", *(domain.axes[j].name for j in self._others)]
 
     def text(self, site: Array) -> str:
         return place_text(self.domain, site)
@@ -151,28 +193,6 @@ class TypedDegrees(TypedPlaces):
         ]
         metres = (f"{self.domain.axes[j].name} {points[-1, j]:.1f} m" for j in self._earth.axes)
         return f"\n    {'; then '.join(ways) or 'you are there'}  ({', '.join(metres)})"
-
-    def _site(self, planned: Array, text: str) -> Array:
-        if has_angles(text):
-            degrees, rest = angles_in(text)
-            others = parts_of(rest, self._names[2:]) if rest or self._others else []
-            return self._placed(planned, degrees, [number_in(part) for part in others])
-        numbers = np.array([number_in(part) for part in parts_of(text, self._names)])
-        in_metres = numbers[list(self._earth.axes)]
-        if np.abs(in_metres).max() > 180.0:
-            return numbers
-        if abs(numbers[0]) > 90.0:
-            raise InputError(f"{numbers[0]:g} is not a latitude", fix="type the latitude first")
-        return self._placed(planned, numbers[:2], numbers[2:].tolist())
-
-    def _placed(self, planned: Array, degrees: Array, others: Sequence[float]) -> Array:
-        """Return the place (d,) at a latitude and a longitude; printed digits stand for the site itself."""
-        site = self._earth.site(degrees, planned)
-        site[self._others] = others
-        printed = np.round(self._earth.degrees(planned)[0], TEXT_DIGITS)
-        if np.array_equal(np.round(degrees, TEXT_DIGITS), printed):
-            site[list(self._earth.axes)] = planned[list(self._earth.axes)]
-        return site
 
     def _beyond(self, site: Array) -> str:
         degrees = self._earth.degrees(site)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.on_the_way import check_along, on_the_way
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Observation, Order, Query
@@ -66,6 +68,8 @@ class World:
         How real costs differ from the declared ones, in simulation; None means not at all.
     surveyed : (n,) array, optional
         Values of earlier readings of the real place; by default those to which the field is fitted, if any.
+    no_go : tuple of Obstacle
+        Areas that were closed to vehicles under way. Their sites stay on the map, but can't be reached.
     """
 
     name: str
@@ -80,6 +84,7 @@ class World:
     draw: int = 0
     disturbances: Disturbances | None = None
     surveyed: Array | None = None
+    no_go: tuple[Obstacle, ...] = ()
 
     def __post_init__(self) -> None:
         if self.surveyed is None and self.field is not None:
@@ -115,9 +120,14 @@ class World:
             check_along(self.sensor.along, self.cost, self.cost_unit, self.domain)
         if self.disturbances is not None:
             self.disturbances.check(self.domain)
-        object.__setattr__(self, "cost", self.cost.within(self.domain))
+        object.__setattr__(self, "cost", self.cost.within(self.passable))
         if self.sensor.level_costs != self.cost.level_costs:
             object.__setattr__(self, "cost", self.cost.with_level_costs(self.sensor.level_costs))
+
+    @cached_property
+    def passable(self) -> Domain:
+        """The part of the domain that vehicles may enter: all of it, but for the no-go areas."""
+        return self.domain.without(self.no_go)
 
     @property
     def live(self) -> bool:
@@ -197,7 +207,7 @@ class World:
             float(cost.travel(start, end[None], time_s)[0]),
             float(cost.travel_s(start, end[None], time_s)[0]),
         )
-        if len(points) == 2 and (np.isnan(end).any() or self.domain.clear):
+        if len(points) == 2 and (np.isnan(end).any() or self.passable.clear):
             return declared
         as_declared = np.isfinite(declared[0]) and np.array_equal(points, cost.path(start, end, time_s))
         return declared if as_declared else cost.along(points, time_s)

@@ -148,14 +148,14 @@ def track(run: Recorded, vehicle: int) -> list[tuple[Array, float | None]]:
     domain, result, issued = run.mission.world.domain, run.result, run.agent.issued
     at = run.mission.vehicles[vehicle].start
     points: list[tuple[Array, float | None]] = [(at, 0.0)]
-    latest, on_the_way = 0.0, False
+    latest, on_the_way, order = 0.0, False, next(iter(issued), "")
     for event in run.agent.history:
         stops: list[tuple[Array, float | None]]
         if isinstance(event, Telemetry) and event.vehicle == vehicle:
             on_the_way, route = True, _NO_ROUTE
             stops = [(event.position, event.time_s if event.located_s is None else event.located_s)]
         elif isinstance(event, Observation) and issued[event.order].order.vehicle == vehicle:
-            route = issued[event.order].order.route
+            route, order = issued[event.order].order.route, event.order
             stops = [*zip(event.sites, event.times_s.tolist(), strict=True), (event.position, event.time_s)]
         else:
             continue
@@ -163,7 +163,7 @@ def track(run: Recorded, vehicle: int) -> list[tuple[Array, float | None]]:
             if np.array_equal(stop, at):
                 continue
             if not ((on_the_way or number) and _straight(domain, at, stop)):
-                points += [(point, None) for point in result.leg(at, stop, route)[:-1]]
+                points += [(point, None) for point in result.leg(at, stop, route, order)[:-1]]
             known = seconds is not None and seconds >= latest
             points.append((stop, seconds if known else None))
             at, latest = stop, seconds if known and seconds is not None else latest

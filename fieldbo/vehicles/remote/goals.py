@@ -54,9 +54,8 @@ class Goals:
         watch: Watch = Watch(),  # noqa: B008 - frozen
         arrival: Arrival = Arrival(),  # noqa: B008 - frozen
     ) -> None:
-        self._domain, self._cost = mission.world.domain, mission.world.cost
+        self.adopt(mission)
         self._along = mission.world.sensor.along
-        self.straight = self._domain.clear and type(self._cost).path in (CostModel.path, Legs.path)
         self._home, self._session = mission.vehicles[number].home, session
         self._watch, self._arrival = watch, arrival
         if watch.when_planner_silent == "home" and self._home is None:
@@ -66,6 +65,11 @@ class Goals:
                 where="watch.when_planner_silent",
                 fix="set home in [agent] of the mission",
             )
+
+    def adopt(self, mission: Mission) -> None:
+        """Plan routes in the part of a mission's domain that vehicles may enter."""
+        self._domain, self._cost = mission.world.passable, mission.world.cost
+        self.straight = self._domain.clear and type(self._cost).path in (CostModel.path, Legs.path)
 
     # -- ids -------------------------------------------------------------------------------------------
 

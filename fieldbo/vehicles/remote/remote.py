@@ -419,6 +419,10 @@ class Remote(Vehicle):
             self._queue.remove(queued)
             self._settle(Rejected(order, "cancelled before it was sent"))
 
+    def adopt(self, mission: Mission) -> None:
+        self.mission = self._filter.mission = mission
+        self._goals.adopt(mission)
+
     def _give_up(self, under_way: _UnderWay, why: str) -> None:
         """Cancel the order under way; wait for the robot's answer for as long as for any sign of life."""
         if under_way.given_up or self._connection is None:

@@ -1,0 +1,220 @@
+"""What an operator's commands change while a run is under way, and why some can't be obeyed.
+
+A command that changes the plan takes back the orders that are outstanding: the robot stops, reports what it
+did and what that took, and the agent plans again from there. An order that was taken back says nothing about
+its site, which may be proposed again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.agent.vehicle_state import VehicleState
+from fieldbo.domain.obstacles import Obstacle
+from fieldbo.domain.words import place_text
+from fieldbo.errors import InputError, counted
+from fieldbo.messages import Action, Command, Query
+
+if TYPE_CHECKING:
+    from fieldbo.agent.agent import Agent
+
+_TAKES_BACK = (Action.PAUSE, Action.NO_GO, Action.HOME)
+"""Commands that take back all outstanding orders of their vehicles."""
+
+
+def completed(agent: Agent, command: Command) -> Command:
+    """Return a command with what it leaves open: its order, the very site, or distinct names of its areas.
+
+    Raises
+    ------
+    InputError
+        It can't be obeyed at present.
+    """
+    if command.vehicle is not None and command.vehicle >= len(agent.vehicles):
+        raise InputError(
+            f"there is no vehicle {command.vehicle}",
+            expected=f"a vehicle of the mission, 0 to {len(agent.vehicles) - 1}",
+        )
+    match command.action:
+        case Action.PAUSE | Action.CONTINUE:
+            _check_pause(agent, command)
+        case Action.SKIP:
+            return replace(command, order=_order_to_skip(agent, command))
+        case Action.NEXT:
+            return _with_site(agent, command)
+        case Action.NO_GO:
+            return replace(command, areas=_closable(agent, command.areas))
+        case Action.HOME:
+            if all(state.spec.home is None for state in concerned(agent, command)):
+                raise InputError(
+                    "the vehicle has no home", fix="set home in [agent] of the mission; or: stop"
+                )
+    return command
+
+
+def obey(agent: Agent, command: Command) -> None:
+    """Change what an agent does next as a completed command says."""
+    states = concerned(agent, command)
+    if command.action in _TAKES_BACK:
+        for state in states:
+            # A vehicle that is sent home, and could not afford to stop under way, finishes its order first.
+            first = 0 if command.action is not Action.HOME or state.can_turn_back(state.cost) else 1
+            for order in state.queue[first:]:
+                _take_back(agent, str(order.id))
+    for state in states:
+        match command.action:
+            case Action.PAUSE:
+                state.paused_by |= {command.hold}
+            case Action.CONTINUE:
+                state.paused_by -= {command.hold}
+            case Action.HOME:
+                state.paused_by, state.sent_home = frozenset(), state.ended is None
+    if command.action is Action.SKIP:
+        assert command.order is not None
+        order = agent.issued[command.order].order
+        if isinstance(order, Query) and not np.isnan(order.site).any():
+            agent.pass_over(order.site)
+        agent.withdrawn.add(command.order)
+    elif command.action is Action.NEXT:
+        assert command.site is not None
+        states[0].wanted.append(command.site)
+    elif command.action is Action.NO_GO:
+        _close(agent, command.areas)
+
+
+def concerned(agent: Agent, command: Command) -> list[VehicleState]:
+    """Return the vehicles that a command concerns: one, or all."""
+    return list(agent.vehicles) if command.vehicle is None else [agent.vehicles[command.vehicle]]
+
+
+def _take_back(agent: Agent, order_id: str) -> None:
+    """Mark an outstanding order as taken back; an initial reading is asked for again."""
+    if order_id in agent.withdrawn:
+        return
+    agent.withdrawn.add(order_id)
+    issued = agent.issued[order_id]
+    if isinstance(issued.order, Query) and issued.why is None:
+        agent.ask_initial_again(issued.order)
+
+
+# -- checks ------------------------------------------------------------------------------------------------
+
+
+def _check_pause(agent: Agent, command: Command) -> None:
+    """Raise an `InputError` if there is nothing to pause, or to continue."""
+    states = concerned(agent, command)
+    if command.action is Action.PAUSE:
+        if all(command.hold in state.paused_by for state in states):
+            raise InputError("it is paused already")
+        if not all(state.can_turn_back(state.cost) for state in states):
+            raise InputError(
+                "after a stop under way, the battery, or the time, would not be enough for the trip home",
+                fix="pause once the vehicle has arrived; or: home",
+            )
+        return
+    if any(command.hold in state.paused_by for state in states):
+        return
+    holds = sorted({hold for state in states for hold in state.paused_by})
+    if holds:
+        raise InputError(f"it is held by {', '.join(holds)}", fix="wait until that is over; or: home")
+    raise InputError("it is not paused")
+
+
+def _order_to_skip(agent: Agent, command: Command) -> str:
+    """Return the id of the order to skip: that of the command, or else the first outstanding one."""
+    outstanding = [
+        str(o.id) for state in concerned(agent, command) for o in state.queue if isinstance(o, Query)
+    ]
+    if command.order is None:
+        if not outstanding:
+            raise InputError("no query is outstanding, so there is nothing to skip")
+        return outstanding[0]
+    if command.order not in outstanding:
+        known = agent.issued.get(command.order)
+        why = "is done" if known is not None and isinstance(known.order, Query) else "does not exist"
+        raise InputError(f"query {command.order} {why}, so it can't be skipped")
+    return command.order
+
+
+def _with_site(agent: Agent, command: Command) -> Command:
+    """Return a command to sample next at a site, with its vehicle and the very site."""
+    if command.site is None:
+        raise InputError("there is no site", expected="the coordinates of a place in the domain")
+    if command.vehicle is None and len(agent.vehicles) > 1:
+        raise InputError(
+            "the mission has several vehicles", expected=f"one of them, 0 to {len(agent.vehicles) - 1}"
+        )
+    state, domain = concerned(agent, command)[0], agent.domain
+    if state.ended is not None or state.sent_home:
+        raise InputError("the vehicle gets no further sites: its part of the mission is over")
+    domain.check_place("the site", command.site, "site")
+    site = command.site if domain.continuous else domain.sites[domain.nearest(command.site)]
+    query = Query(site, level=getattr(agent.mission.policy, "level", 0))
+    if domain.controls is not None and domain.controls.index_of(None) is None:
+        raise InputError("no control set contains all variables, so a site can't be set as a whole")
+    if not agent.mission.world.passable.contains(site)[0]:
+        raise InputError(f"{place_text(domain, site)} lies in a no-go area")
+    if not state.affordable(site[None], query.controls, query.level)[0]:
+        raise InputError(
+            f"the battery, or the time, is not enough for {place_text(domain, site)} and the trip home"
+        )
+    return replace(command, vehicle=command.vehicle or 0, site=site)
+
+
+def _closable(agent: Agent, areas: tuple[Obstacle, ...]) -> tuple[Obstacle, ...]:
+    """Return areas under names that are not taken, once it is certain that vehicles can do without them."""
+    if not areas:
+        raise InputError("there is no area", expected="at least one polygon")
+    world, named = agent.mission.world, list[Obstacle]()
+    taken = {area.name for area in (*world.domain.solid, *world.no_go)}
+    for area in areas:
+        names = (area.name if not k else f"{area.name} {k + 1}" for k in range(len(taken) + 1))
+        named.append(replace(area, name=next(name for name in names if name not in taken)))
+        taken.add(named[-1].name)
+    vehicles = [
+        "the vehicle" if len(agent.vehicles) == 1 else f"vehicle {k}" for k in range(len(agent.vehicles))
+    ]
+    for vehicle, state in zip(vehicles, agent.vehicles, strict=True):
+        for place in state.places if state.under_way is None else (state.under_way.position,):
+            _check_outside(named, world.domain.clearance, place, vehicle)
+        if state.spec.home is not None:
+            _check_outside(named, world.domain.clearance, state.spec.home, "home")
+    closed = agent.mission.with_no_go(named)
+    for vehicle, state in zip(vehicles, agent.vehicles, strict=True):
+        if (home := state.spec.home) is None:
+            continue
+        if not np.isfinite(closed.world.cost.travel(state.position, home[None])[0]):
+            raise InputError(f"{vehicle} could not get home round {_names(named)}")
+        if not state.can_turn_back(closed.declared_cost):
+            raise InputError(
+                f"the battery, or the time, is not enough for the trip home round {_names(named)}"
+            )
+    return tuple(named)
+
+
+def _check_outside(areas: list[Obstacle], clearance: float, place: Array, what: str) -> None:
+    """Raise an `InputError` if a place (d,) lies in one of some areas, or within its clearance."""
+    inside = [area for area in areas if area.grown(clearance).holds(place)[0]]
+    if inside:
+        within = "" if inside[0].holds(place)[0] else " within the clearance of"
+        raise InputError(
+            f"{what} lies{within or ' in'} {_names(inside)}", fix="move it away first, or draw a smaller area"
+        )
+
+
+def _names(areas: list[Obstacle]) -> str:
+    return ", ".join(area.name for area in areas[:3]) + (
+        f" and {counted(len(areas) - 3, 'more area', 'more areas')}" if len(areas) > 3 else ""
+    )
+
+
+def _close(agent: Agent, areas: tuple[Obstacle, ...]) -> None:
+    """Close areas to all vehicles: routes lead round them, and their sites are not proposed again."""
+    agent.mission = agent.mission.with_no_go(areas)
+    for state in agent.vehicles:
+        state.cost = agent.mission.declared_cost
+    agent.rejected = agent.rejected | ~agent.mission.world.passable.contains(agent.domain.sites)

@@ -1,0 +1,125 @@
+"""``fieldbo steer``: give a command to a run that is under way."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from fieldbo.domain.domain import Domain
+    from fieldbo.domain.obstacles import Obstacle
+
+EXAMPLES = """
+**Examples**
+
+`fieldbo steer lake-3 pause` - the vehicle stops and holds; `continue` lets it go on
+
+`fieldbo steer lake-3 skip` - leave out the site that it is going to
+
+`fieldbo steer lake-3 next 300,4` - sample there after the outstanding orders
+
+`fieldbo steer boat-1 next "47.3079 8.5105"` - the same in degrees
+
+`fieldbo steer boat-1 no-go regatta.geojson` - keep out of these areas from now on
+
+`fieldbo steer boat-1 no-go "47.307 8.510; 47.309 8.510; 47.308 8.514"` - the same with corners
+
+`fieldbo steer boat-1 home` - go home; the run ends there
+
+`fieldbo steer boat-1 stop` - hold, and end the process; *fieldbo resume* continues
+
+The run confirms each command, or says why it refuses. Both are recorded. **Exit codes** 0: confirmed;
+1: refused, or not confirmed in time; 2: invalid input.
+"""
+
+
+class Wish(StrEnum):
+    """The actions, as `fieldbo.messages.Action` has them; importing that takes longer."""
+
+    PAUSE = "pause"
+    CONTINUE = "continue"
+    SKIP = "skip"
+    NEXT = "next"
+    NO_GO = "no-go"
+    HOME = "home"
+    STOP = "stop"
+
+
+def steer(
+    run: Annotated[Path, typer.Argument(help="The run folder, or its name in *runs/*.", metavar="RUN")],
+    action: Annotated[Wish, typer.Argument(help="What the run is to do.", metavar="ACTION")],
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            help="For *next*: a place, as coordinates or degrees. For *no-go*: a file of polygons, or "
+            "corners with semicolons between them. For *skip*: the id of a query, if it is not the first.",
+            metavar="[PLACE|AREA|ORDER]",
+        ),
+    ] = None,
+    vehicle: Annotated[
+        int | None, typer.Option(help="Number of the vehicle, from 0; by default all of them.")
+    ] = None,
+    wait: Annotated[float, typer.Option(help="How long to wait for the confirmation, in seconds.")] = 10.0,
+) -> None:
+    """Pause, redirect or end a run that another process is carrying out."""
+    import getpass
+
+    from fieldbo.errors import InputError, RefusedError, UnconfirmedError
+    from fieldbo.runs.load import mission_of, record_file
+    from fieldbo.runs.record.record import Record
+    from fieldbo.runs.steer import steer as give
+
+    needs = {Wish.NEXT: "a place", Wish.NO_GO: "an area"}
+    if action in needs and what is None:
+        raise InputError(
+            f"{action.value} without {needs[action]}", expected=needs[action], where="fieldbo steer"
+        )
+    if what is not None and action not in (*needs, Wish.SKIP):
+        raise InputError(f"{what!r} behind {action.value}", expected="nothing", where="fieldbo steer")
+    details: dict[str, Any] = {"order": what} if action is Wish.SKIP else {}
+    if action in needs and what is not None:
+        with Record(record_file(run)) as record:
+            domain = mission_of(record).world.domain
+        details = {"site": _place(what, domain)} if action is Wish.NEXT else {"areas": _areas(what, domain)}
+    try:
+        given = give(run, action.value, vehicle=vehicle, by=getpass.getuser(), wait_s=wait, **details)
+    except (RefusedError, UnconfirmedError) as error:
+        typer.echo(f"fieldbo: {error}", err=True)
+        raise typer.Exit(1) from None
+    at = "" if given.site is None else f" at {', '.join(f'{x:g}' for x in given.site)}"
+    closed = f": {', '.join(area.name for area in given.areas)}" if given.areas else ""
+    typer.echo(f"confirmed: {action.value}{at}{closed}")
+
+
+def _place(text: str, domain: Domain) -> Any:
+    """Return the place (d,) in a text."""
+    from fieldbo.errors import InputError
+    from fieldbo.vehicles.typed_places import place_in
+
+    try:
+        return place_in(text, domain)
+    except InputError as error:
+        raise error.at("fieldbo steer RUN next PLACE") from None
+
+
+def _areas(text: str, domain: Domain) -> list[Obstacle]:
+    """Return the areas in a file, or the one whose corners a text holds."""
+    from fieldbo.domain.obstacles import Obstacle, simple_polygon
+    from fieldbo.errors import InputError
+    from fieldbo.mission.areas import NAME, areas_in
+
+    where = "fieldbo steer RUN no-go AREA"
+    if ";" not in text:
+        if not Path(text.rpartition(":")[0] if ":" in text else text).exists():
+            raise InputError(
+                f"there is no file {text}",
+                expected="a file of polygons, or at least three corners with semicolons between them",
+                where=where,
+            )
+        return areas_in(Path(text), domain, where)
+    corners = [tuple(_place(part, domain)[:2].tolist()) for part in text.split(";") if part.strip()]
+    simple_polygon(corners, "the area", where)
+    return [Obstacle(NAME, corners=tuple(corners))]

@@ -1,0 +1,128 @@
+"""Steer a run that another process carries out."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fieldbo.domain.obstacles import Obstacle
+from fieldbo.errors import InputError, RefusedError, UnconfirmedError
+from fieldbo.messages import Action, Command
+from fieldbo.runs.commands import append, commands_file
+from fieldbo.runs.load import record_file
+from fieldbo.runs.record.lock import is_being_written
+from fieldbo.runs.record.record import Record
+
+_POLL_S = 0.1
+
+
+def steer(
+    run: Path | str,
+    action: Action | str,
+    *,
+    site: ArrayLike | None = None,
+    areas: Sequence[Obstacle] = (),
+    order: str | None = None,
+    vehicle: int | None = None,
+    by: str = "",
+    wait_s: float = 10.0,
+) -> Command:
+    """Give a command to a run that is under way, and wait until the run confirms it.
+
+    Parameters
+    ----------
+    run : Path or str
+        A run folder, the ``run.sqlite`` in it, or the name of a run in ``runs/``.
+    action : {"pause", "continue", "skip", "next", "no-go", "home", "stop"}
+        ``pause``: stay where you are; ``continue`` after it. ``skip``: leave out the site of the outstanding
+        query. ``next``: sample at `site` after the outstanding orders. ``no-go``: keep out of `areas`.
+        ``home``: go home and end. ``stop``: hold, and end the process; `fieldbo.resume` continues.
+    site : (d,) array, optional
+    areas : sequence of Obstacle, optional
+        Polygons in the domain's coordinates.
+    order : str, optional
+        The query to skip; by default the one that is outstanding.
+    vehicle : int, optional
+        By default all vehicles.
+    by : str
+        Who gives the command, for people.
+    wait_s : float
+        How long to wait for the confirmation.
+
+    Returns
+    -------
+    Command
+        As the run has recorded it.
+
+    Raises
+    ------
+    InputError
+        There is no such run or action, or no process carries the run out.
+    RefusedError
+        The run can't obey, for example because the battery is not enough for the site.
+    UnconfirmedError
+        The run has not answered in time. It obeys the command as soon as it can.
+    RecordError
+        A file can't be read or written.
+    """
+    file = record_file(run)
+    command = Command(
+        id=uuid.uuid4().hex,
+        action=Action(action) if action in list(Action) else action,  # type: ignore[arg-type]
+        vehicle=vehicle,
+        order=order,
+        site=None if site is None else np.asarray(site, dtype=float),
+        areas=tuple(areas),
+        by=by,
+    )
+    _check_under_way(file)
+    append(commands_file(file), command)
+    return _confirmed(file, command, wait_s)
+
+
+def _check_under_way(file: Path) -> None:
+    """Raise an `InputError` unless a process carries the run out."""
+    if is_being_written(file):
+        return
+    with Record(file) as record:
+        ended = record.end_reason
+    raise InputError(
+        f"{file.parent} is not under way: "
+        + ("no process carries it out" if ended is None else f"it has ended ({ended.value})"),
+        expected="a run that a process is carrying out now",
+        fix=f"continue it first: fieldbo resume {file.parent}" if ended is None else None,
+    )
+
+
+def _confirmed(file: Path, command: Command, wait_s: float) -> Command:
+    """Return a command as the run has recorded it."""
+    end_s = time.monotonic() + wait_s
+    while True:
+        recorded = recorded_command(file, command.id)
+        if recorded is not None and recorded.refused:
+            raise RefusedError(f"{file.parent} refused to {command.action.value}: {recorded.refused}")
+        if recorded is not None:
+            return recorded
+        if time.monotonic() > end_s:
+            why = "it is busy, or waits for a person" if is_being_written(file) else "its process has ended"
+            raise UnconfirmedError(
+                f"{file.parent} has not confirmed {command.action.value!r} in {wait_s:g} s: {why}. "
+                "It obeys as soon as it can"
+            )
+        time.sleep(_POLL_S)
+
+
+def recorded_command(file: Path, id: str) -> Command | None:
+    """Return a command as a record holds it; None if it does not."""
+    with Record(file) as record:
+        rows = [row for row in record.rows() if row.kind == "command" and row.body["message"]["id"] == id]
+    if not rows:
+        return None
+    message = rows[0].message
+    assert isinstance(message, Command)
+    return message

@@ -1,0 +1,459 @@
+"""Commands to a run under way: what the vehicle does, what the record holds, and what can't be obeyed."""
+
+import itertools
+import sqlite3
+import sys
+import threading
+import time
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import shapely
+
+import fieldbo
+from fieldbo.agent.agent import Agent
+from fieldbo.domain.obstacles import Obstacle
+from fieldbo.errors import InputError, RefusedError, UnconfirmedError
+from fieldbo.messages import Action, Command, GoHome, Observation, Query, Rejected, from_plain, to_plain
+from fieldbo.runs.commands import append, commands_file
+from fieldbo.runs.folder import begin
+from fieldbo.runs.loop import Stopped
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.runner import resume, run
+from fieldbo.runs.steer import steer
+from fieldbo.testing.small import small_mission
+from fieldbo.vehicles.simulated import Simulated
+from fieldbo.world.world import driven
+
+COUNT = itertools.count()
+
+
+def command(action, **details):
+    return Command(f"c{next(COUNT)}", action, **details)
+
+
+class Underway(Simulated):
+    """A simulated vehicle that takes a while: an order that is cancelled ends where the vehicle is by then.
+
+    `driven` holds each leg that it really drove, with the areas that were closed when it set out.
+    """
+
+    def __init__(self, mission, number=0, polls=3, seed=0):
+        super().__init__(mission, number)
+        self.polls, self.rng = polls, np.random.default_rng(seed)
+        self.queued, self.legs, self.on_poll = [], [], None
+        self.count = 0
+
+    def send(self, order):
+        if order.id not in self._outcomes and all(order.id != other.id for other in self.queued):
+            self.queued.append(order)
+
+    def events(self, timeout_s):
+        self.count += 1
+        if self.on_poll is not None:
+            self.on_poll(self)
+        if self.queued and self.count % self.polls == 0:
+            order = self.queued.pop(0)
+            order = order if isinstance(order, Query) else replace(order, site=self.spec.home)
+            self._drive(driven(order, self.position))
+            super().send(order)
+        return super().events(timeout_s)
+
+    def _drive(self, points):
+        self.legs += [(a, b, self.mission.world.no_go) for a, b in pairwise(points)]
+
+    def cancel(self, order):
+        if not self.queued or self.queued[0].id != order:
+            self.queued = [other for other in self.queued if other.id != order]
+            self._waiting.append(Rejected(order, "cancelled before it was sent"))
+            return
+        under_way = self.queued.pop(0)
+        points = driven(
+            under_way if isinstance(under_way, Query) else replace(under_way, site=self.spec.home),
+            self.position,
+        )
+        lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
+        way, points = self.rng.uniform(0.0, lengths.sum()), list(points)
+        passed = [points[0]]
+        for point, length in zip(points[1:], lengths, strict=True):
+            if way <= length:
+                passed.append(passed[-1] + (way / length if length else 0.0) * (point - passed[-1]))
+                break
+            way -= length
+            passed.append(point)
+        passed = np.stack(passed)
+        self._drive(passed)
+        cost, seconds = self.mission.world.cost.along(passed, self.time_s)
+        none = np.empty(0)
+        event = Observation(
+            order,
+            np.empty((0, len(passed[0]))),
+            none,
+            none,
+            none,
+            passed[-1],
+            cost,
+            complete=False,
+            time_s=self.time_s + seconds,
+        )
+        self._move_to(event)
+        self._outcomes[order] = [event]
+        self._waiting.append(event)
+
+
+def steered(mission, folder, steps, polls=3, seed=0):
+    """Run a mission; `steps` maps the number of a poll of the vehicle to the command to give then."""
+    record = Record.create(folder / "run.sqlite", "run", {"vehicles": [{"kind": "underway"}]})
+    vehicle = Underway(mission, polls=polls, seed=seed)
+    given = dict(steps)
+
+    def give(vehicle):
+        if (wanted := given.pop(vehicle.count, None)) is not None:
+            append(commands_file(record.file), wanted)
+
+    vehicle.on_poll = give
+    with record:
+        try:
+            result = run(mission, [vehicle], record=record)
+        except Stopped as stop:
+            result = stop.result
+        rows = record.rows()
+    return result, vehicle, rows
+
+
+def commands_in(rows):
+    return [row.message for row in rows if row.kind == "command"]
+
+
+@pytest.fixture
+def mission():
+    return small_mission(battery=60.0)
+
+
+def test_a_pause_stops_the_vehicle_under_way_and_it_goes_on_from_there(mission, tmp_path):
+    result, vehicle, rows = steered(mission, tmp_path, {4: command("pause"), 9: command("continue")})
+
+    kinds = [row.kind for row in rows]
+    paused, continued = (k for k, kind in enumerate(kinds) if kind == "command")
+    assert "query" not in kinds[paused:continued]
+    cut_short = [row.message for row in rows[paused:continued] if row.kind == "observation"]
+    assert [event.complete for event in cut_short] == [False]
+    assert result.end_reason is not None
+    after = next(row.message for row in rows[continued:] if row.kind == "query")
+    assert (vehicle.legs[2][0] == cut_short[0].position).all() or len(after.route) == 0
+    assert np.array_equal(result.path[-1], mission.vehicles[0].home)
+
+
+def test_a_site_that_was_taken_back_by_a_pause_may_be_proposed_again(mission, tmp_path):
+    _, _, rows = steered(mission, tmp_path, {5: command("pause"), 7: command("continue")})
+
+    pause = next(k for k, row in enumerate(rows) if row.kind == "command")
+    before = [row.message.site.tolist() for row in rows[:pause] if row.kind == "query"][-1]
+    assert before in [row.message.site.tolist() for row in rows[pause:] if row.kind == "query"]
+
+
+def test_an_initial_reading_that_was_taken_back_is_asked_for_again(tmp_path):
+    mission = small_mission(battery=80.0, initial=4)
+    _, _, rows = steered(mission, tmp_path, {4: command("pause"), 7: command("continue")})
+
+    asked = [row.message.site.tolist() for row in rows if row.kind == "query" and row.body["why"] is None]
+    read = {row.order for row in rows if row.kind == "observation" and row.body["message"]["values"]}
+    first = [row.message.site.tolist() for row in rows if row.order in read and row.kind == "query"][:4]
+    assert len(asked) == 5
+    assert len({tuple(site) for site in first}) == 4
+    assert {tuple(site) for site in first} == {tuple(q.site) for q in Agent(mission).initial}
+
+
+def test_a_skipped_site_is_left_out_from_then_on(mission, tmp_path):
+    _, _, rows = steered(mission, tmp_path, {4: command("skip")})
+
+    skip = next(k for k, row in enumerate(rows) if row.kind == "command")
+    skipped = commands_in(rows)[0].order
+    site = next(row.message.site.tolist() for row in rows if row.kind == "query" and row.order == skipped)
+    assert site not in [row.message.site.tolist() for row in rows[skip:] if row.kind == "query"]
+
+
+def test_the_site_that_an_operator_wants_is_next(mission, tmp_path):
+    _, _, rows = steered(mission, tmp_path, {4: command("next", site=[4.1, 3.2])})
+
+    given = next(k for k, row in enumerate(rows) if row.kind == "command")
+    ordered = next(row for row in rows[given:] if row.kind == "query")
+    assert ordered.message.site.tolist() == [4.0, 3.0]
+    assert ordered.body["why"] == {"operator": "next"}
+
+
+def test_a_vehicle_that_is_sent_home_turns_round_and_the_run_ends_there(mission, tmp_path):
+    result, _, rows = steered(mission, tmp_path, {7: command("home")})
+
+    assert result.end_reason == "stopped by operator"
+    assert np.array_equal(result.path[-1], mission.vehicles[0].home)
+    assert [row.kind for row in rows if row.kind in ("query", "go-home")][-1] == "go-home"
+    assert result.cost < 30.0
+
+
+def test_a_vehicle_that_is_paused_on_its_way_home_still_gets_there(mission, tmp_path):
+    result, _, _ = steered(
+        mission, tmp_path, {7: command("home"), 9: command("pause"), 14: command("continue")}
+    )
+
+    assert np.array_equal(result.path[-1], mission.vehicles[0].home)
+    assert sum(isinstance(c, Command) for c in result.commands) == 3
+
+
+def test_no_leg_of_the_vehicle_leads_through_an_area_that_was_closed(tmp_path):
+    mission = small_mission(battery=90.0)
+    area = Obstacle("swimmers", corners=((1.5, 0.5), (3.5, 0.5), (3.5, 2.5), (1.5, 2.5)))
+    result, vehicle, rows = steered(mission, tmp_path, {5: command("no-go", areas=(area,))})
+
+    closed = next(k for k, row in enumerate(rows) if row.kind == "command")
+    inside = shapely.buffer(area.polygon, -1e-9)
+    sites = [row.message.site for row in rows[closed:] if row.kind == "query"]
+    assert len(sites) > 3
+    assert not any(inside.contains(shapely.Point(site)) for site in sites)
+    after = [shapely.LineString([a, b]) for a, b, areas in vehicle.legs if areas]
+    assert len(after) > 3
+    assert not any(leg.intersects(inside) for leg in after)
+    assert any(len(row.message.route) for row in rows[closed:] if row.kind in ("query", "go-home"))
+    assert len(result.surface.mean) == mission.world.domain.size
+
+
+def test_a_stopped_run_can_be_resumed_to_the_same_end_as_one_that_was_not_stopped(mission, tmp_path):
+    for name in ("whole", "parted"):
+        (tmp_path / name).mkdir()
+    whole, _, _ = steered(mission, tmp_path / "whole", {})
+    stopped, _, _ = steered(mission, tmp_path / "parted", {8: command("stop")})
+
+    assert stopped.end_reason is None
+    with Record(tmp_path / "parted/run.sqlite") as record:
+        resumed = resume(mission, record, [Underway(mission)])
+    assert resumed.cost == whole.cost
+    assert np.array_equal(resumed.values, whole.values)
+
+
+def test_a_run_sent_home_by_an_operator_can_go_on_later(mission, tmp_path):
+    steered(mission, tmp_path, {7: command("home")})
+    with Record(tmp_path / "run.sqlite") as record:
+        resumed = resume(mission, record, [Underway(mission)])
+
+    assert resumed.end_reason != "stopped by operator"
+    assert resumed.cost > 30.0
+
+
+EVERYTHING = {
+    4: command("pause"),
+    6: command("continue"),
+    8: command("skip"),
+    10: command("next", site=[4.0, 3.0]),
+    13: command("no-go", areas=(Obstacle("buoy", corners=((1.5, 1.5), (2.5, 1.5), (2.5, 2.5))),)),
+}
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4, 5])
+def test_a_run_that_died_between_commands_goes_on_as_if_it_had_not(mission, tmp_path, cut):
+    """Each command is replayed with the orders around it, and one that was not obeyed yet is obeyed then."""
+    whole, _, rows = steered(mission, tmp_path, EVERYTHING)
+    place = [k for k, row in enumerate(rows) if row.kind == "command"][cut - 1]
+    agents = [Agent(mission, "run"), Agent(mission, "run")]
+    from fieldbo.runs.state import RunState
+
+    states = [RunState(mission, "run"), RunState(mission, "run")]
+    states[0].replay(rows)
+    states[1].replay(rows[: place + 1])
+    states[1].replay(rows[place + 1 :])
+
+    first, second = (state.agent for state in states)
+    assert agents[0].commands == []
+    assert np.array_equal(first.rejected, second.rejected)
+    assert np.array_equal(first.surface.mean, second.surface.mean)
+    assert first.spent == second.spent == whole.cost
+    assert first.mission.world.no_go == second.mission.world.no_go != ()
+    assert states[0].result().cost == whole.cost
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        (command("continue"), "it is not paused"),
+        (command("skip", order="run/77"), "query run/77 does not exist"),
+        (command("skip", order="run/0"), "query run/0 is done"),
+        (command("next"), "there is no site"),
+        (command("next", site=[99.0, 1.0]), "outside the domain"),
+        (command("next", site=[1.0]), "1 coordinate"),
+        (command("no-go"), "there is no area"),
+        (
+            command("no-go", areas=(Obstacle("all", corners=((-1, -1), (9, -1), (9, 9), (-1, 9))),)),
+            "lies in all",
+        ),
+        (
+            command("no-go", areas=(Obstacle("far", corners=((90, 90), (99, 90), (99, 99))),)),
+            "lies entirely outside the domain",
+        ),
+        (command("pause", vehicle=3), "there is no vehicle 3"),
+    ],
+)
+def test_a_command_that_cannot_be_obeyed_is_recorded_with_why_and_changes_nothing(tmp_path, wanted, why):
+    mission = small_mission(battery=40.0)
+    for name in ("plain", "asked"):
+        (tmp_path / name).mkdir()
+    plain, _, _ = steered(mission, tmp_path / "plain", {})
+    asked, _, rows = steered(mission, tmp_path / "asked", {5: wanted})
+
+    assert why in commands_in(rows)[0].refused
+    assert np.array_equal(plain.values, asked.values)
+    assert plain.cost == asked.cost
+
+
+def test_a_message_of_a_command_survives_its_plain_form():
+    area = Obstacle("buoy <b>", corners=((1.0, 1.0), (2.0, 1.0), (2.0, 2.5)))
+    given = Command("7", "no-go", areas=(area,), by="<script>", vehicle=1)
+    back = from_plain(to_plain(given))
+
+    assert (back.action, back.areas[0].name, back.by, back.vehicle) == (
+        Action.NO_GO,
+        "buoy <b>",
+        "<script>",
+        1,
+    )
+    assert back.areas[0].polygon.equals(area.polygon)
+
+
+@pytest.mark.parametrize(
+    "body", ["", "7", "{}", '{"kind": "lost", "order": "run/1", "reason": "x"}', "[" * 9999]
+)
+def test_rubbish_in_the_commands_file_is_left_aside(mission, tmp_path, body):
+    file = tmp_path / "commands.sqlite"
+    append(file, command("skip"))
+    with sqlite3.connect(file) as connection:
+        connection.execute("INSERT INTO command (time_utc, body) VALUES ('', ?)", (body,))
+    append(file, command("next", site=[1.0, 1.0]))
+    result, _, rows = steered(mission, tmp_path, {})
+
+    assert [c.action for c in commands_in(rows)] == ["skip", "next"]
+    assert result.end_reason is not None
+
+
+def test_a_commands_file_that_is_no_database_does_not_stop_a_run(mission, tmp_path):
+    (tmp_path / "commands.sqlite").write_text("not a database, but long enough to look like one" * 99)
+    result, _, _ = steered(mission, tmp_path, {})
+
+    assert result.end_reason is not None
+
+
+def test_commands_of_many_writers_are_all_obeyed_once(mission, tmp_path):
+    wanted = [command("next", site=[float(k % 4), 1.0]) for k in range(24)]
+    writers = (
+        [
+            threading.Thread(
+                target=lambda part: [append(tmp_path / "commands.sqlite", c) for c in part], args=(part,)
+            )
+            for part in itertools.batched(wanted, 6)
+        ]
+        if sys.version_info >= (3, 12)
+        else [threading.Thread(target=append, args=(tmp_path / "commands.sqlite", c)) for c in wanted]
+    )
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    _, _, rows = steered(mission, tmp_path, {})
+
+    assert sorted(c.id for c in commands_in(rows)) == sorted(c.id for c in wanted)
+
+
+def test_commands_are_never_changed_or_deleted(tmp_path):
+    append(tmp_path / "commands.sqlite", command("pause"))
+    with sqlite3.connect(tmp_path / "commands.sqlite") as connection:
+        for statement in ("DELETE FROM command", "UPDATE command SET body = ''"):
+            with pytest.raises(sqlite3.IntegrityError):
+                connection.execute(statement)
+
+
+# -- a run in another thread ---------------------------------------------------------------------------------
+
+
+class Waiting(Underway):
+    """A vehicle that finishes nothing before it is told to."""
+
+    def __init__(self, mission):
+        super().__init__(mission, polls=1)
+        self.go = threading.Event()
+
+    def events(self, timeout_s):
+        if not self.go.wait(timeout_s):
+            waiting, self._waiting = self._waiting, []
+            return waiting
+        return super().events(timeout_s)
+
+
+@pytest.fixture
+def under_way(tmp_path):
+    """A run under way, as its folder, vehicle and thread."""
+    mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 2000}})
+    folder, vehicle, ended = tmp_path / "lake-1", Waiting(mission), []
+
+    def carry_out():
+        _, record = begin(mission, folder, [{"kind": "simulated"}])
+        with record:
+            try:
+                ended.append(run(mission, [vehicle], record=record))
+            except Stopped as stop:
+                ended.append(stop.result)
+
+    thread = threading.Thread(target=carry_out, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 20
+    while not vehicle.queued and time.monotonic() < deadline:
+        time.sleep(0.01)
+    yield folder, vehicle, thread, ended
+    if thread.is_alive():
+        append(folder / "commands.sqlite", command("stop"))
+    thread.join(30)
+
+
+def test_steer_returns_the_command_as_the_run_recorded_it(under_way):
+    folder, vehicle, _, ended = under_way
+    steer(folder, "pause", by="me")
+    skipped = None
+    with pytest.raises(RefusedError, match="paused already"):
+        steer(folder, "pause")
+    wanted = steer(folder, "next", site=[300.2, 3.9])
+    steer(folder, "continue")
+    skipped = steer(folder, "skip")
+    steer(folder, "stop")
+
+    assert wanted.site.tolist() in fieldbo.load_mission("lake-level-set").world.domain.sites.tolist()
+    assert skipped.order is not None
+    assert len(ended) == 1 or not vehicle.go.is_set()
+    state = fieldbo.load_run(folder)
+    assert [c.action for c in state.agent.commands] == [
+        "pause",
+        "pause",
+        "next",
+        "continue",
+        "skip",
+        "stop",
+    ]
+    assert state.agent.commands[0].by == "me"
+
+
+def test_steer_says_that_a_run_has_not_confirmed_in_time(under_way, monkeypatch):
+    folder, vehicle, _, _ = under_way
+    monkeypatch.setattr(vehicle, "events", lambda timeout_s: time.sleep(1.0) or [])
+    time.sleep(0.3)  # by now it waits
+    with pytest.raises(UnconfirmedError, match="obeys as soon as it can"):
+        steer(folder, "pause", wait_s=0.2)
+
+
+def test_a_run_that_nobody_carries_out_cannot_be_steered(tmp_path):
+    mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 300}})
+    folder, record = begin(mission, tmp_path / "lake-1")
+    with record:
+        run(mission, record=record)
+    with pytest.raises(InputError, match="is not under way: it has ended"):
+        steer(folder, "pause")
+    assert not (folder / "commands.sqlite").exists()
+    assert Path(folder).exists()
+    assert isinstance(GoHome(0, "run/1"), GoHome)
