@@ -2,7 +2,6 @@
 
 import itertools
 import sqlite3
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -344,16 +343,7 @@ def test_a_commands_file_that_is_no_database_does_not_stop_a_run(mission, tmp_pa
 
 def test_commands_of_many_writers_are_all_obeyed_once(mission, tmp_path):
     wanted = [command("next", site=[float(k % 4), 1.0]) for k in range(24)]
-    writers = (
-        [
-            threading.Thread(
-                target=lambda part: [append(tmp_path / "commands.sqlite", c) for c in part], args=(part,)
-            )
-            for part in itertools.batched(wanted, 6)
-        ]
-        if sys.version_info >= (3, 12)
-        else [threading.Thread(target=append, args=(tmp_path / "commands.sqlite", c)) for c in wanted]
-    )
+    writers = [threading.Thread(target=append, args=(tmp_path / "commands.sqlite", c)) for c in wanted]
     for writer in writers:
         writer.start()
     for writer in writers:

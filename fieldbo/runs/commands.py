@@ -28,17 +28,17 @@ _APPLICATION_ID = 0x6662636D
 _WRITE_S, _READ_S = 10.0, 0.05
 """How long to wait for another process that writes."""
 
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS command (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    time_utc TEXT NOT NULL,
-    body TEXT NOT NULL CHECK (length(body) <= {LARGEST})
-);
-CREATE TRIGGER IF NOT EXISTS command_kept BEFORE DELETE ON command
-    BEGIN SELECT RAISE(ABORT, 'commands are never deleted'); END;
-CREATE TRIGGER IF NOT EXISTS command_unchanged BEFORE UPDATE ON command
-    BEGIN SELECT RAISE(ABORT, 'commands are never changed'); END;
-"""
+_SCHEMA = (
+    f"""CREATE TABLE IF NOT EXISTS command (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        time_utc TEXT NOT NULL,
+        body TEXT NOT NULL CHECK (length(body) <= {LARGEST})
+    )""",
+    """CREATE TRIGGER IF NOT EXISTS command_kept BEFORE DELETE ON command
+    BEGIN SELECT RAISE(ABORT, 'commands are never deleted'); END""",
+    """CREATE TRIGGER IF NOT EXISTS command_unchanged BEFORE UPDATE ON command
+    BEGIN SELECT RAISE(ABORT, 'commands are never changed'); END""",
+)
 
 _log = logging.getLogger(__name__)
 
@@ -63,12 +63,15 @@ def append(file: Path, command: Command) -> None:
         )
     try:
         with _opened(file, _WRITE_S) as connection:
+            connection.execute("BEGIN IMMEDIATE")  # until the end, no other process writes
             if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
                 if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                     raise RecordError(f"{file} is an SQLite file of another application")
                 connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.executescript(_SCHEMA)
+            for statement in _SCHEMA:
+                connection.execute(statement)
             connection.execute("INSERT INTO command (time_utc, body) VALUES (?, ?)", (now_utc(), body))
+            connection.execute("COMMIT")
     except (sqlite3.Error, OSError) as error:
         raise RecordError(f"{file} can't be written: {error}") from error
 
