@@ -217,9 +217,9 @@ class Loop:
             self._tell(command)
         if command.refused:
             return
+        self._take_back()  # first of all: the vehicle may be on its way into the area
         if command.action is Action.NO_GO:
             self._adopt()
-        self._take_back()
         if command.action is Action.STOP:
             raise _StopRun
 
@@ -229,8 +229,8 @@ class Loop:
             vehicle.adopt(self.state.agent.mission)
 
     def _take_back(self) -> None:
-        """Cancel the orders that commands took back."""
-        for order, number in list(self.state.outstanding.items()):
+        """Cancel the orders that commands took back; the last first, so that none begins meanwhile."""
+        for order, number in reversed(list(self.state.outstanding.items())):
             if order in self.state.agent.withdrawn and order not in self.cancelled:
                 self.cancelled.add(order)
                 self.vehicles[number].cancel(order)

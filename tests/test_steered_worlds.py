@@ -1,0 +1,75 @@
+"""Random worlds under random commands: nothing is overdrawn, home is reached, closed areas stay closed."""
+
+import many_worlds
+import numpy as np
+import pytest
+import shapely
+from underway import command, steered
+
+from fieldbo.domain.obstacles import Obstacle
+from fieldbo.messages import Action
+from fieldbo.runs.state import RunState
+
+BLOCK = 40
+DIAMOND = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])
+
+
+def commands_for(mission, rng):
+    """Return commands for a mission by the number of the poll, every pause with its end."""
+    domain, given, poll = mission.world.domain, {}, 1
+
+    def anywhere(beyond):
+        return domain.low + rng.uniform(-beyond, 1 + beyond, domain.dimension) * domain.extent
+
+    for _ in range(int(rng.integers(1, 6))):
+        poll += int(rng.integers(1, 6))
+        action, details = (
+            rng.choice(["pause", "skip", "next", "no-go", "home"], p=[0.3, 0.2, 0.2, 0.25, 0.05]),
+            {},
+        )
+        if action == "next":
+            details = {"site": anywhere(0.05)}
+        elif action == "no-go":
+            corners = anywhere(0.0)[:2] + 0.2 * domain.extent[:2] * rng.uniform(0.2, 1.0, (4, 1)) * DIAMOND
+            details = {"areas": (Obstacle("closed", corners=tuple(map(tuple, corners.tolist()))),)}
+        given[poll] = command(str(action), **details)
+        if action == "pause":
+            poll += int(rng.integers(1, 4))
+            given[poll] = command("continue")
+    return given
+
+
+def wrong_with(seed, folder):
+    """Return what is wrong with a mission under random commands, and what was obeyed."""
+    mission, rng = many_worlds.mission_of(seed), np.random.default_rng(seed)
+    given, polls = commands_for(mission, rng), int(rng.integers(1, 5))
+    result, vehicle, rows = steered(mission, folder, given, polls=polls, seed=seed)
+    obeyed = [c for c in result.commands if not c.refused]
+    domain, near = mission.world.domain, many_worlds.NEAR * float(mission.world.domain.extent.max())
+    wrong = [f for f in many_worlds.faults(mission, result) if f[0] in ("overdrawn", "not home")]
+    wrong += [("did not end", "")] if result.end_reason is None else []
+    for a, b, closed in vehicle.legs:
+        wrong += [("leg in an obstacle", leg) for leg in many_worlds.crossings(domain, np.stack([a, b]))]
+        line, inner = shapely.LineString([a[:2], b[:2]]), [area.polygon.buffer(-near) for area in closed]
+        wrong += [("leg in a closed area", str(line)) for area in inner if line.intersects(area)]
+    state = RunState(mission, "run")
+    state.replay(rows)
+    if state.agent.spent != result.cost:
+        wrong.append(("replay differs", f"{state.agent.spent} {result.cost}"))
+    return wrong, obeyed
+
+
+@pytest.mark.parametrize("first", range(0, 200, BLOCK))
+def test_commands_never_overdraw_or_strand_a_vehicle_or_lead_it_into_a_closed_area(
+    tmp_path, monkeypatch, first
+):
+    monkeypatch.setattr("fieldbo.runs.loop._WAIT_S", 0.002)
+    wrong, obeyed = {}, set()
+    for seed in range(first, first + BLOCK):
+        (tmp_path / str(seed)).mkdir()
+        faults, commands = wrong_with(seed, tmp_path / str(seed))
+        wrong |= {seed: faults} if faults else {}
+        obeyed |= {c.action for c in commands}
+
+    assert wrong == {}
+    assert obeyed >= {Action.PAUSE, Action.CONTINUE, Action.NEXT, Action.NO_GO}
