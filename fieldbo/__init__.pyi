@@ -24,5 +24,6 @@ from .runs.load import load_run as load_run
 from .runs.record.record import Record as Record
 from .runs.runner import resume as resume
 from .runs.runner import run as run
+from .runs.steer import steer as steer
 from .vehicles.load import load_vehicle as load_vehicle
 from .world.world import World as World

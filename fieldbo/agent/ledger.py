@@ -90,6 +90,8 @@ class Ledger:
         Lost orders whose cost was settled by telemetry.
     unexplained : list of float
         Charges that belong to no order: telemetry reported more spent (above 0) or less (below 0).
+    waited : float
+        What waiting took while the vehicle was paused; part of the charges.
     returnable : float
         The part of all charges that telemetry may give back: those that are unexplained or estimated.
     uncertain : float
@@ -115,6 +117,7 @@ class Ledger:
     reconciled: set[str] = field(default_factory=set)
     unexplained: list[float] = field(default_factory=list)
     latest: list[tuple[float, float]] = field(default_factory=list)
+    waited: float = 0.0
     returnable: float = 0.0
     uncertain: float = 0.0
     overruled: bool = False
@@ -216,6 +219,7 @@ class Ledger:
         *,
         fresh: bool = True,
         idle: bool = True,
+        paused: bool = False,
     ) -> None:
         """Adopt the amount that is really left.
 
@@ -232,6 +236,8 @@ class Ledger:
             and no lost order is settled.
         idle : bool
             Whether no order is outstanding. If one is, it took part of the difference.
+        paused : bool
+            Whether the vehicle waits because of a pause, which explains the difference.
         """
         used, may_take = self.left - remaining, may_take or {}
         over = self.lost - may_take.keys() if fresh else set()
@@ -240,6 +246,10 @@ class Ledger:
             self.settle_lost(max(0.0, used, min(used + accuracy, held)), over)
         elif self.lost and idle:
             self._advance(max(0.0, used), may_take)
+        elif used > accuracy and idle and paused:
+            self.charges.append(used)
+            self.waited += used
+            self.returnable += used
         elif used > accuracy and idle:
             self._leave_unexplained(used)
             self.returnable += used

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.agent.vehicle_state import VehicleState
+from fieldbo.agent.vehicle_state import Pause, VehicleState
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError, counted
@@ -69,6 +69,7 @@ def obey(agent: Agent, command: Command) -> None:
         match command.action:
             case Action.PAUSE:
                 state.paused_by |= {command.hold}
+                state.pauses.append(Pause(command.hold, command.after))
             case Action.CONTINUE:
                 state.paused_by -= {command.hold}
             case Action.HOME:

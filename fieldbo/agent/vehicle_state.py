@@ -9,10 +9,40 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.affordability import Affordability
+from fieldbo.agent.ledger import Ledger
 from fieldbo.messages import EndReason, Observation, Order, Query, Telemetry, order_number
 
 _SLACK = 0.01
 """What a waiting vehicle may use up before it is heard from again, as a fraction of the whole."""
+
+
+@dataclass
+class Pause:
+    """What a pause took, as telemetry showed it.
+
+    Attributes
+    ----------
+    hold : str
+        Name of the hold that caused it; empty for an operator's.
+    after : int
+        How many orders had been issued before it.
+    spent, seconds : float
+        Battery, in the cost unit, and time.
+    left, left_s : float
+        What was left of both at its end; NaN before any telemetry.
+    """
+
+    hold: str
+    after: int
+    spent: float = 0.0
+    seconds: float = 0.0
+    left: float = math.nan
+    left_s: float = math.nan
+
+    def took(self, spent: float, seconds: float, battery: Ledger, time: Ledger) -> None:
+        """Add what it took since the last telemetry."""
+        self.spent, self.seconds = self.spent + spent, self.seconds + seconds
+        self.left, self.left_s = battery.left, time.left
 
 
 @dataclass
@@ -47,6 +77,8 @@ class VehicleState(Affordability):
         Names of the holds for which it gets no orders at present; an operator's pause has the name "".
     sent_home : bool
         Whether an operator sent it home.
+    pauses : list of Pause
+        What each pause took so far.
     wanted : list of (d,) array
         Where an operator wants the next samples, in order.
     """
@@ -64,6 +96,7 @@ class VehicleState(Affordability):
     home_rejected: bool = False
     paused_by: frozenset[str] = frozenset()
     sent_home: bool = False
+    pauses: list[Pause] = field(default_factory=list)
     wanted: list[Array] = field(default_factory=list)
 
     # -- the queue -------------------------------------------------------------------------------------
@@ -155,6 +188,7 @@ class VehicleState(Affordability):
             return
         self._in_touch()
         self.reports = True
+        before, waited = self.time_s, self.ledger.waited
         later, located = telemetry.time_s > self.time_s, self._is_located(telemetry)
         if self.queue:
             self.under_way = telemetry
@@ -172,6 +206,11 @@ class VehicleState(Affordability):
                 self._may_take(located=located),
                 fresh=_since(telemetry.measured_s, telemetry) > self.settled_s,
                 idle=not self.queue,
+                paused=bool(self.paused_by),
+            )
+        if self.paused_by and self.pauses:
+            self.pauses[-1].took(
+                self.ledger.waited - waited, self.time_s - before, self.ledger, self.time_ledger
             )
 
     def _is_located(self, telemetry: Telemetry) -> bool:

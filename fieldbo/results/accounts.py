@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.ledger import Entry
+from fieldbo.agent.vehicle_state import Pause
 from fieldbo.messages import Order
 
 
@@ -31,6 +32,8 @@ class Account:
     limit : str or None
         The limit that did not allow another site, ``"battery"`` or ``"time"``; None if the vehicle stopped
         for another reason.
+    pauses : tuple of Pause
+        What the vehicle's pauses took, in order.
     """
 
     lines: tuple[tuple[Order, Entry, Entry], ...]
@@ -40,6 +43,7 @@ class Account:
     left_s: float
     home: bool | None
     limit: str | None
+    pauses: tuple[Pause, ...] = ()
 
     @classmethod
     def of(cls, agent: Agent, vehicle: int) -> Account:
@@ -54,6 +58,7 @@ class Account:
             left_s=state.time_ledger.left,
             home=None if home is None else np.array_equal(state.position, home),
             limit=agent.endings.get(vehicle, {}).get("limit"),
+            pauses=tuple(replace(pause) for pause in state.pauses),
         )
 
     @property

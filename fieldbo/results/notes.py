@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -49,6 +50,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
             yield f"orders {name}: {number}"
     if number := sum(isinstance(e, Correction) for e in agent.history):
         yield f"corrections of readings: {number}; the record keeps what was reported first"
+    yield from _commands(agent)
     readings = [e.values for e in agent.history if isinstance(e, Observation)]
     values = np.concatenate([mission.earlier.values, *readings])
     yield from answer_of(mission, *agent.stated, blinded=agent.blinded).notes(values, reason)
@@ -76,6 +78,25 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     if agent.left_out:
         count = counted(agent.left_out, "reading")
         yield f"{count} could not be modelled (not finite, or not above 0 under a log)"
+
+
+def _commands(agent: Agent) -> Iterator[str]:
+    """Yield what an operator had the run do, and what its pauses took."""
+    obeyed = Counter(c.action.value for c in agent.commands if not (c.refused or c.hold))
+    if obeyed:
+        names = (f"{number} x {name}" if number > 1 else name for name, number in obeyed.items())
+        yield f"commands obeyed: {', '.join(names)}"
+    if refused := sum(bool(c.refused) for c in agent.commands):
+        yield f"commands refused: {refused}"
+    unit = agent.mission.world.cost_unit
+    for vehicle in agent.vehicles:
+        for hold in dict.fromkeys(pause.hold for pause in vehicle.pauses):
+            pauses = [pause for pause in vehicle.pauses if pause.hold == hold]
+            spent = math.fsum(pause.spent for pause in pauses)
+            seconds = math.fsum(pause.seconds for pause in pauses)
+            what = f"{counted(len(pauses), 'hold')} for {hold}" if hold else counted(len(pauses), "pause")
+            if seconds or spent:
+                yield f"{what}: {seconds:,.0f} s, {rounded(spent, vehicle.spec.battery)} {unit}"
 
 
 def _limits(agent: Agent, reason: EndReason | None) -> Iterator[str]:

@@ -14,7 +14,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.agent.ledger import Entry
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import TABLE_DIGITS
-from fieldbo.messages import Observation, kind_of
+from fieldbo.messages import Action, Command, Observation, kind_of, order_number
 from fieldbo.results.accounts import Account
 from fieldbo.results.curve import Step
 from fieldbo.results.outcome import Outcome
@@ -39,7 +39,7 @@ def of(outcome: Outcome) -> dict[str, bytes]:
         "observations.csv": table(*readings(outcome)),
         "path.csv": table(*place_table(outcome.mission.world.domain, outcome.path)),
         "curve.csv": table(columns, steps),
-        "ledger.csv": ledger_table(outcome.accounts),
+        "ledger.csv": ledger_table(outcome.accounts, outcome.commands),
     }
 
 
@@ -116,21 +116,41 @@ def _unique(name: str, suffix: str, taken: Sequence[str]) -> str:
     return name
 
 
-def ledger_table(accounts: Sequence[Account]) -> bytes:
+def ledger_table(accounts: Sequence[Account], commands: Sequence[Command] = ()) -> bytes:
     """Return ``ledger.csv``: one row per order, with planned and real cost and the battery left after it.
 
-    A rejected order costs nothing; unknown amounts are left empty.
+    A rejected order costs nothing; unknown amounts are left empty. Each command that an operator gave, and
+    that was obeyed, has a row before the first order after it; that of a pause holds what waiting took.
     """
     columns = ["vehicle", "order", "kind", "planned", "spent", "left", "planned_s", "spent_s", "left_s"]
     rows = [
-        [number, order.id, kind_of(order)]
-        + [value if math.isfinite(value) else math.nan for e in entries for value in _amounts(e)]
+        [number, *(value if _is_known(value) else math.nan for value in row)]
         for number, account in enumerate(accounts)
-        for order, *entries in account.lines
+        for row in _lines(account, [c for c in commands if not c.refused and c.vehicle in (None, number)])
     ]
     if len(accounts) == 1:
         columns, rows = columns[1:], [row[1:] for row in rows]
     return table(columns, rows)
+
+
+def _is_known(value: Any) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _lines(account: Account, commands: Sequence[Command]) -> list[list[Any]]:
+    """Return the rows of one vehicle, orders and commands in turn."""
+    rows = [
+        (order_number(order.id), 1, [order.id, kind_of(order), *_amounts(battery), *_amounts(time)])
+        for order, battery, time in account.lines
+    ]
+    pauses = iter(account.pauses)
+    for command in commands:
+        row: list[Any] = [command.order or "", command.action.value, *[math.nan] * 6]
+        if command.action is Action.PAUSE and (pause := next(pauses, None)) is not None:
+            kind = f"hold {pause.hold}" if pause.hold else "pause"
+            row = ["", kind, 0.0, pause.spent, pause.left, 0.0, pause.seconds, pause.left_s]
+        rows.append((command.after, 0, row))
+    return [row for _, _, row in sorted(rows, key=lambda r: r[:2])]
 
 
 def _amounts(entry: Entry) -> tuple[float, float, float]:

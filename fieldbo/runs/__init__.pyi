@@ -8,3 +8,4 @@ from .record.record import Record as Record
 from .runner import resume as resume
 from .runner import run as run
 from .state import RunState as RunState
+from .steer import steer as steer

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.agent.agent import Agent
+from fieldbo.agent.agent import WANTED, Agent
 from fieldbo.belief.confidence import value_at
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.distributions import halton
@@ -161,6 +161,13 @@ def _reasons(
     cost = {"cost": _cost(agent, query, best[0]["cost"])}
     if why is None:
         return {"why": "an initial reading, before the policy takes over", **controlled, **cost}
+    if why == WANTED:
+        return {
+            "why": "an operator wanted it next",
+            **controlled,
+            "expected": _expected(agent, query),
+            **cost,
+        }
     settings = {k: v for k, v in mission.settings["policy"].items() if k != "kind"}
     kind = mission.policy_kind + (f" ({_listed(settings)})" if settings else "")
     summary = (type(mission.policy).__doc__ or "").strip().partition("\n")[0].replace("``", "")
