@@ -586,7 +586,57 @@ class Command:
             object.__setattr__(self, name, printable(str(getattr(self, name))))
 
 
-Event = Observation | Rejected | Lost | Telemetry | Correction | Fitted | Command
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a person entered in a form about an order, or about the reading of one that is done.
+
+    Parameters
+    ----------
+    id : str
+        Identifies the answer: it counts once.
+    order : str
+        Id of the order.
+    value : float or None
+        The reading in the user's unit; NaN or None if it failed. Not used for the trip home.
+    position : (d,) array or None
+        Where it was taken; by default the query's site.
+    cost : float or None
+        What the order really took; by default what was expected.
+    skipped : bool
+        Whether the site can't be reached; nothing else counts then.
+    confirmed : bool
+        Whether the person has confirmed numbers that were doubted.
+    by : str
+        Who entered it, for people.
+    refused : str
+        Why it was not accepted; empty if it was.
+    """
+
+    id: str
+    order: str
+    value: float | None = None
+    position: Array | None = None
+    cost: float | None = None
+    skipped: bool = False
+    confirmed: bool = False
+    by: str = ""
+    refused: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"answer to {printable(str(self.order))}"
+        value = math.nan if self.value is None else _number("value", self.value, where)
+        object.__setattr__(self, "value", value)
+        if self.position is not None:
+            object.__setattr__(self, "position", _row("position", self.position, where))
+            _check_finite("position", self.position, where)
+        if self.cost is not None:
+            object.__setattr__(self, "cost", _number("cost", self.cost, where))
+            _check_finite("cost", self.cost, where, least=0.0)
+        for name in ("id", "order", "by", "refused"):
+            object.__setattr__(self, name, printable(str(getattr(self, name))))
+
+
+Event = Observation | Rejected | Lost | Telemetry | Correction | Fitted | Command | Answer
 
 _KINDS: dict[str, type] = {
     "query": Query,
@@ -598,6 +648,7 @@ _KINDS: dict[str, type] = {
     "correction": Correction,
     "fitted": Fitted,
     "command": Command,
+    "answer": Answer,
 }
 _NAMES = {cls: name for name, cls in _KINDS.items()}
 

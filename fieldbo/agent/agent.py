@@ -37,6 +37,7 @@ from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.surface import Surface
 from fieldbo.errors import InputError
 from fieldbo.messages import (
+    Answer,
     Command,
     Correction,
     EndReason,
@@ -542,6 +543,8 @@ class Agent:
             if not event.refused:
                 obey(self, event)
             return  # policies see what follows from it
+        elif isinstance(event, Answer):
+            return  # what it amounts to comes from its vehicle
         elif isinstance(event, Correction):
             place, observation = corrected(self.history, event)
             if same_readings(self.history[place], observation):

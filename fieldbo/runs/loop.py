@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from fieldbo.agent.agent import Agent
@@ -14,6 +15,7 @@ from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.errors import FieldboError, InputError
 from fieldbo.messages import (
     Action,
+    Answer,
     Command,
     Correction,
     EndReason,
@@ -155,6 +157,9 @@ class Loop:
             self.recalled.setdefault(number, []).extend(new)
             if not any(settles(event) for event in new):
                 self.vehicles[number].send(agent.issued[order].order)
+        for answer in list(self.state.entered.values()):  # the process died before they had an outcome
+            with suppress(InputError):
+                self.vehicles[agent.issued[answer.order].order.vehicle].take(answer)
         self._take_back()
         self._recall_lost()
         self._report_step()
@@ -206,8 +211,23 @@ class Loop:
 
     def _obey(self) -> None:
         """Obey the commands that have arrived, or record why they are refused."""
-        for command in [] if self.inbox is None else self.inbox.new():
-            self._command(command)
+        for entry in [] if self.inbox is None else self.inbox.new():
+            if isinstance(entry, Answer):
+                self._answer(entry)
+            else:
+                self._command(entry)
+
+    def _answer(self, answer: Answer) -> None:
+        """Record a person's answer, and give it to the vehicle of its order, which may refuse it."""
+        issued = self.state.agent.issued.get(answer.order)
+        try:
+            if issued is None:
+                raise InputError(f"there is no order {answer.order}")
+            self.vehicles[issued.order.vehicle].take(answer)
+        except InputError as error:
+            fix = f"; {error.fix}" if error.fix else ""
+            answer = replace(answer, refused=f"{error.problem}{fix}")
+        self._receive([answer])
 
     def _command(self, command: Command) -> None:
         """Record a command, and obey it unless it can't be obeyed."""
@@ -351,7 +371,7 @@ def _wall_s(record: Record, agent: Agent, vehicle: int) -> float:
 
 def _is_from(event: Event, vehicle: int, agent: Agent) -> bool:
     """Return True if an event came from this vehicle."""
-    if isinstance(event, Command):
+    if isinstance(event, Command | Answer):
         return False
     if isinstance(event, Telemetry):
         return event.vehicle == vehicle

@@ -29,23 +29,18 @@ from fieldbo.messages import (
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.dialogue import HELP, Correct, Dialogue, Undo, number_in, parts_of
+from fieldbo.vehicles.plausible import (
+    check_cost,
+    doubt_about_cost,
+    doubt_about_reading,
+    earlier_values,
+    reading_in,
+)
 from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.typed_places import DEGREES_HELP, listed, typed_places
 
 _RESOLUTION = 1e-5
 """Precision of the printed settings, as a fraction of the axis' length."""
-
-_FEWEST_READINGS = 2
-"""Readings that must be known before another one is questioned."""
-
-_LEAST_SPREAD = 0.05
-"""The least spread of so few readings, as a fraction of the largest: they may be similar by chance."""
-
-_EARLIER_SPREADS = 1
-"""How many spreads beyond all readings, those before the mission included, a reading is questioned."""
-
-_OVERDRAWN = 10
-"""An undeclared cost of more than this many batteries must be a typing error."""
 
 
 class ByHand(Vehicle):
@@ -90,19 +85,12 @@ class ByHand(Vehicle):
         read: Callable[[str], str] = input,
         write: Callable[[str], object] = print,
     ) -> None:
+        check_by_hand(mission)
         self.world, self.spec = mission.world, mission.vehicles[number]
-        if self.world.sensor.along is not None:
-            spacing = self.world.sensor.along.in_words
-            raise InputError(
-                f"the sensor reads {spacing} on the way, and readings are typed by hand",
-                expected="a sensor that reads at the end of an order",
-                where="sensor.along",
-                fix="delete along from the world's [sensor], or connect the instrument with a vehicle file",
-            )
         self.cost = mission.declared_cost
         self.position: Array = self.spec.start
-        surveyed = np.empty(0) if self.world.surveyed is None else self.world.surveyed
-        self._earlier: list[float] = [*surveyed.tolist(), *mission.earlier.values.tolist()]
+        self._mission, self._number = mission, number
+        self._earlier = earlier_values(mission)
         self._cell = self.world.domain.controls is not None or isinstance(self.world.cost, Modular)
         self._moved = False
         self._goals = Goals(mission, number)
@@ -137,7 +125,7 @@ class ByHand(Vehicle):
         self._began = min(self._began, time.monotonic() - time_s)
 
     def adopt(self, mission: Mission) -> None:
-        self.world, self.cost = mission.world, mission.declared_cost
+        self._mission, self.world, self.cost = mission, mission.world, mission.declared_cost
         self._goals.adopt(mission)
 
     def send(self, order: Order) -> None:
@@ -316,40 +304,16 @@ class ByHand(Vehicle):
 
     def _reading(self, text: str, instead_of: Observation | None = None) -> float:
         """Return a reading, NaN for 'failed'; ask to confirm one that is far from all others."""
-        if text.lower() == "failed":
-            return math.nan
-        if text.startswith("<"):
-            return self._undetected(text)
+        number = reading_in(text, self.world.sensor)
+        if math.isnan(number) or text.startswith("<"):
+            return number
         known = [x for o in self._observed if o is not instead_of for x in o.values.tolist()]
-        others = [x for x in known if math.isfinite(x)]
-        middle = self.world.domain.middle[None]
-        least = float(np.sqrt(self.world.sensor.variance(middle, 0)[0]))
-        number = number_in(text)
-        if len(self._earlier) >= _FEWEST_READINGS:
-            similar = _LEAST_SPREAD * float(np.abs(self._earlier).max())
-            known = [*self._earlier, *others]
-            if not self._talk.fits(number, known, max(least, similar), _EARLIER_SPREADS):
-                self._talk.agree(
-                    f"earlier readings: {min(self._earlier):g} to {max(self._earlier):g}; really {number:g}?",
-                    f"{number:g}",
-                )
-                return number
-        if len(others) == _FEWEST_READINGS:
-            least = max(least, _LEAST_SPREAD * float(np.abs(others).max()))
-        return self._talk.confirm(number, others, least=least, fewest=_FEWEST_READINGS)
+        return self._agreed(number, doubt_about_reading(number, self.world, known, self._earlier))
 
-    def _undetected(self, text: str) -> float:
-        """Return the reading that ``<0.1`` stands for: the limit of detection, or less."""
-        below, number = self.world.sensor.below, number_in(text[1:])
-        if below is None:
-            raise InputError(
-                f"{text} was typed, but the sensor has no limit of detection",
-                fix="type the number that the sensor shows, or stop and set sensor.below",
-            )
-        if number > below:
-            raise InputError(
-                f"{text} was typed, but the limit of detection is {below:g}", fix="type it again"
-            )
+    def _agreed(self, number: float, doubt: str) -> float:
+        """Return a number; ask to confirm it first if it is doubted."""
+        if doubt:
+            self._talk.agree(doubt, f"{number:g}")
         return number
 
     # -- questions -------------------------------------------------------------------------------------
@@ -454,15 +418,22 @@ class ByHand(Vehicle):
         return self._talk.ask(prompt, partial(self._cost, planned), shown, planned)
 
     def _cost(self, planned: float | None, text: str) -> float:
-        cost, battery = number_in(text), self.spec.battery
-        most = (
-            battery if self.cost is not None else _OVERDRAWN * battery
-        )  # if undeclared, it may exceed the battery
-        if not 0 <= cost <= most:
-            limit = "the battery" if most == battery else f"{_OVERDRAWN} times the battery"
-            raise InputError(f"the cost must be between 0 and {limit}, {self._price(most)}")
+        cost = number_in(text)
+        check_cost(cost, self._mission, self._number)
         paid = [observation.cost for observation in self._observed]
-        return self._talk.confirm(cost, paid if planned is None else [*paid, planned])
+        return self._agreed(cost, doubt_about_cost(cost, planned, paid))
+
+
+def check_by_hand(mission: Mission) -> None:
+    """Raise an `InputError` if people can't enter a mission's readings: the sensor reads on the way."""
+    if (along := mission.world.sensor.along) is None:
+        return
+    raise InputError(
+        f"the sensor reads {along.in_words} on the way, and readings are typed by hand",
+        expected="a sensor that reads at the end of an order",
+        where="sensor.along",
+        fix="delete along from the world's [sensor], or connect the instrument with a vehicle file",
+    )
 
 
 def shown(axis: Axis, x: float) -> str:
