@@ -103,6 +103,7 @@ clean:                         ## remove what this Makefile made; runs/ is yours
 .venv/.installed-peers: pyproject.toml tests/peers/requirements.txt | .venv/bin/uv
 	$(call INSTALL,.venv) --editable '.[dev,mqtt,mavlink]' --requirement tests/peers/requirements.txt
 	command -v mosquitto || PATH="$$PATH:/usr/sbin" command -v mosquitto || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq mosquitto'
+	command -v chromium || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq chromium'
 	touch $@ .venv/.installed .venv/.installed-dev
 
 # ROS 2 fixes the versions of its own wheels, and so has an environment of its own.

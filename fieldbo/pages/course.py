@@ -19,7 +19,7 @@ from fieldbo.runs.explanation.words import best_of, reasons_for
 from fieldbo.runs.export.recorded import Recorded
 from fieldbo.runs.state import RunState
 
-_SETTLING = ("observation", "rejected")
+_SETTLING = ("observation", "rejected", "lost")
 """Kinds of rows that may settle an order."""
 
 Layers = dict[str, NDArray[Any]]

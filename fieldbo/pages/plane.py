@@ -1,8 +1,8 @@
 """Where a map draws the points of a domain: on the Earth, or in a plane along its axes.
 
 Leaflet takes every point as a latitude and a longitude. On the Earth they are that, in degrees, and Leaflet
-draws them in Web Mercator. In a plane they are a height and a distance from the left, in units of which the map
-is 1000 wide.
+draws them in Web Mercator. In a plane they are a height and a distance from the left, in units of which the
+map is 1000 wide.
 """
 
 from __future__ import annotations
