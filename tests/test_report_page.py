@@ -215,12 +215,9 @@ def test_each_pixel_shows_the_nearest_site_or_nothing_outside(tmp_path):
     plane = plane_of(domain)
     raster = raster_of(plane, 60)
     rows, columns = raster.pixels.shape
-    low, high = plane.bounds
-    y = high[0] - (high[0] - low[0]) * (np.arange(rows) + 0.5) / rows
-    x = low[1] + (high[1] - low[1]) * (np.arange(columns) + 0.5) / columns
     for k in range(0, rows, 7):
         for j in range(0, columns, 7):
-            point = plane.to_domain(np.array([[y[k], x[j]]]))[0]
+            point = np.array([90 * (j + 0.5) / columns, 60 * (1 - (k + 0.5) / rows)])
             if not domain.contains(point[None])[0]:
                 assert raster.pixels[k, j] == -1
                 continue

@@ -27,17 +27,14 @@ _TAIL = 0.5  # percent of all values of a layer that may lie beyond each end of 
 
 def geometry(plane: Plane, raster: Raster | None) -> dict[str, Any]:
     """Return the fixed parts of a map: bounds, axes, outline, obstacles, and the pixels of its raster."""
-    domain = plane.domain
     low, high = plane.bounds
-    flat = domain.flat if domain.dimension == 3 else domain
-    obstacles = [o for o in flat.solid if o.dimension == 2]
-    whole = shapely.box(*plane.low, *(plane.low + plane.extent)) if flat.outline is None else flat.outline
     return {
         "kind": plane.kind,
         "bounds": [low.tolist(), high.tolist()],
         "axes": plane.described(),
-        "outline": _rings(plane, whole),
-        "obstacles": [{"name": o.name, "rings": _rings(plane, o.polygon)} for o in obstacles],
+        "outline": _rings(plane, plane.ground),
+        "obstacles": [{"name": o.name, "rings": _rings(plane, o.polygon)} for o in plane.obstacles],
+        "clearance": plane.domain.clearance,
         "raster": None if raster is None else _pixels(raster),
     }
 
@@ -46,7 +43,7 @@ def _rings(plane: Plane, region: Region) -> list[list[list[float]]]:
     """Return the rings of a region over the drawn axes."""
     polygons = shapely.get_parts(region)
     rings = [ring for polygon in polygons for ring in (polygon.exterior, *polygon.interiors)]
-    return [plane.drawn_flat(shapely.get_coordinates(ring)[:, :2]) for ring in rings]
+    return [plane.drawn(plane.whole(shapely.get_coordinates(ring)[:, :2])) for ring in rings]
 
 
 def _pixels(raster: Raster) -> dict[str, Any]:

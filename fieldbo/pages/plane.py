@@ -12,11 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import shapely
 from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import Georeference
+from fieldbo.domain.obstacles import Obstacle, Region
 
 _WIDTH = 1000.0
 _HIGHEST = 84.0  # degrees: beyond them Web Mercator distorts too much
@@ -53,13 +55,13 @@ class Plane(ABC):
     def to_domain(self, points: Array) -> Array:
         """Return points (k, 2) of the map as coordinates (k, 2) along the drawn axes."""
 
-    @abstractmethod
-    def rows(self, bottom: float, top: float, count: int) -> Array:
-        """Return the latitudes (count,) of rows of equal height, from top to bottom."""
+    def height(self, latitudes: ArrayLike) -> Array:
+        """Return heights on the screen, in units of a longitude, of latitudes."""
+        return np.asarray(latitudes, dtype=float)
 
-    @abstractmethod
-    def ratio(self, low: Array, high: Array) -> float:
-        """Return the height over the width of a map between two corners (2,)."""
+    def latitude(self, heights: ArrayLike) -> Array:
+        """Return the latitudes of heights on the screen: the inverse of `height`."""
+        return np.asarray(heights, dtype=float)
 
     @abstractmethod
     def described(self) -> list[dict[str, Any]]:
@@ -69,11 +71,42 @@ class Plane(ABC):
         """Return points (k, d) of the domain as a page holds them."""
         return [[round(x, self.digits) + 0.0 for x in row] for row in self.to_map(points).tolist()]
 
-    def drawn_flat(self, points: Array) -> list[list[float]]:
-        """Return points (k, 2) along the drawn axes as a page holds them."""
+    def whole(self, points: Array) -> Array:
+        """Return points (k, 2) along the drawn axes as points (k, d) of the domain."""
         whole = np.tile(self.domain.low, (len(points), 1))
         whole[:, list(self.axes)] = points
-        return self.drawn(whole)
+        return whole
+
+    @property
+    def ground(self) -> Region:
+        """The outline over the drawn axes; without one, the box of the domain."""
+        outline = self.domain.outline
+        return shapely.box(*self.low, *(self.low + self.extent)) if outline is None else outline
+
+    @property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """The obstacles over the drawn axes, without their clearance."""
+        return tuple(obstacle for obstacle in self.domain.solid if obstacle.dimension == 2)
+
+    @property
+    def ratio(self) -> float:
+        """Height over width of the map."""
+        low, high = self.bounds
+        return float((self.height(high[0]) - self.height(low[0])) / (high[1] - low[1]))
+
+    def on_screen(self, points: ArrayLike) -> Array:
+        """Return points (k, d) of the domain as shares (k, 2) of the map, from its left and from its top."""
+        (low, high), at = self.bounds, self.to_map(points)
+        top, bottom = self.height(high[0]), self.height(low[0])
+        across = (at[:, 1] - low[1]) / (high[1] - low[1])
+        return np.stack([across, (top - self.height(at[:, 0])) / (top - bottom)], axis=1)
+
+    def pixels(self, rows: int, columns: int) -> Array:
+        """Return the middles (rows * columns, 2) of pixels, as points of the map, from the top left."""
+        low, high = self.bounds
+        latitudes = self.latitude(_centres(self.height(high[0]), self.height(low[0]), rows))
+        down, across = np.meshgrid(latitudes, _centres(low[1], high[1], columns), indexing="ij")
+        return np.stack([down.ravel(), across.ravel()], axis=1)
 
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
@@ -83,9 +116,7 @@ class Plane(ABC):
         edges = np.concatenate(
             [np.stack(pair, axis=1) for pair in ((along, zero), (along, one), (zero, along), (one, along))]
         )
-        whole = np.tile(self.domain.low, (len(edges), 1))
-        whole[:, list(self.axes)] = self.low + edges * self.extent
-        corners = self.to_map(whole)
+        corners = self.to_map(self.whole(self.low + edges * self.extent))
         return corners.min(axis=0), corners.max(axis=0)
 
 
@@ -120,12 +151,6 @@ class Flat(Plane):
 
     def to_domain(self, points: Array) -> Array:
         return np.asarray(points[:, ::-1] / self._per_unit + self.low)
-
-    def rows(self, bottom: float, top: float, count: int) -> Array:
-        return _centres(top, bottom, count)
-
-    def ratio(self, low: Array, high: Array) -> float:
-        return float((high[0] - low[0]) / (high[1] - low[1]))
 
     def described(self) -> list[dict[str, Any]]:
         return [
@@ -167,11 +192,11 @@ class OnEarth(Plane):
         degrees[:, 1] = (degrees[:, 1] + 180.0) % 360.0 - 180.0
         return self._georeference.metres_if_any(degrees)
 
-    def rows(self, bottom: float, top: float, count: int) -> Array:
-        return _latitude(_centres(_mercator(top), _mercator(bottom), count))
+    def height(self, latitudes: ArrayLike) -> Array:
+        return np.asarray(np.degrees(np.arctanh(np.sin(np.radians(latitudes)))))
 
-    def ratio(self, low: Array, high: Array) -> float:
-        return float((_mercator(high[0]) - _mercator(low[0])) / np.radians(high[1] - low[1]))
+    def latitude(self, heights: ArrayLike) -> Array:
+        return np.asarray(np.degrees(np.arcsin(np.tanh(np.radians(heights)))))
 
     def described(self) -> list[dict[str, Any]]:
         return [{"name": name, "unit": "°", "at": 0.0, "per": 1.0} for name in ("longitude", "latitude")]
@@ -201,14 +226,6 @@ def plane_of(domain: Domain) -> Plane | None:
     return None
 
 
-def _centres(first: float, last: float, count: int) -> Array:
+def _centres(first: ArrayLike, last: ArrayLike, count: int) -> Array:
     """Return the middles (count,) of equal parts between two ends."""
-    return np.asarray(first + (last - first) * (np.arange(count) + 0.5) / count)
-
-
-def _mercator(latitude: ArrayLike) -> Any:
-    return np.arctanh(np.sin(np.radians(latitude)))
-
-
-def _latitude(mercator: Array) -> Array:
-    return np.asarray(np.degrees(np.arcsin(np.tanh(mercator))))
+    return np.asarray(first + np.subtract(last, first) * (np.arange(count) + 0.5) / count)

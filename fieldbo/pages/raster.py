@@ -50,12 +50,9 @@ def raster_of(plane: Plane, longest: int = LONGEST_SIDE) -> Raster:
     """
     from scipy.spatial import KDTree
 
-    domain, (low, high) = plane.domain, plane.bounds
-    ratio = plane.ratio(low, high)
+    domain, ratio = plane.domain, plane.ratio
     rows, columns = (max(1, round(longest * min(1.0, side))) for side in (ratio, 1.0 / ratio))
-    across = low[1] + (high[1] - low[1]) * (np.arange(columns) + 0.5) / columns
-    latitudes, longitudes = np.meshgrid(plane.rows(low[0], high[0], rows), across, indexing="ij")
-    points = plane.to_domain(np.stack([latitudes.ravel(), longitudes.ravel()], axis=1))
+    points = plane.to_domain(plane.pixels(rows, columns))
     inside = np.flatnonzero(np.isfinite(points).all(axis=1))
     inside = inside[domain.contains(points[inside])]
     per_unit = np.array([1.0, ratio]) / domain.extent if plane.kind == "plane" else np.ones(2)

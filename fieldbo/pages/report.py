@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import fieldbo
+from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError
 from fieldbo.mission.files import write_whole
 from fieldbo.pages import field_map, tables
@@ -20,6 +21,7 @@ from fieldbo.pages.html import page
 from fieldbo.pages.packing import MISSING, STEPS
 from fieldbo.pages.plane import Plane, plane_of
 from fieldbo.pages.raster import Raster, raster_of
+from fieldbo.pages.still import still_of
 from fieldbo.results.formatting import question_text
 from fieldbo.runs.export.features import stretches
 from fieldbo.runs.export.recorded import Recorded, read_run
@@ -121,7 +123,8 @@ def _content(course: Course, plane: Plane | None, raster: Raster | None) -> dict
     result, mission = course.result, course.result.mission
     came = tables.outcomes(course)
     header, rows = tables.readings(course)
-    data = None if plane is None else _data(course, plane, raster, came)
+    routes, moves = _routes(course)
+    data = None if plane is None else _data(course, plane, raster, routes, moves)
     question = question_text(mission.question, mission.world.quantity)
     return {
         "title": f"{course.run.name}: {question}",
@@ -134,6 +137,8 @@ def _content(course: Course, plane: Plane | None, raster: Raster | None) -> dict
         "unfinished": _unfinished(course),
         "loss": course.run.loss,
         "data": data,
+        "still": None if plane is None else still_of(course, plane, raster, routes),
+        "quantity": mission.world.quantity.label,
         "steps": 0 if data is None else len(data["steps"]),
         "total_steps": len(result.curve),
         "pictures": list(_pictures(course, with_map=raster is not None)),
@@ -181,11 +186,13 @@ def _origin(run: Recorded) -> dict[str, Any]:
 # -- the map -----------------------------------------------------------------------------------------------
 
 
-def _data(course: Course, plane: Plane, raster: Raster | None, came: dict[str, list[Any]]) -> dict[str, Any]:
+def _data(
+    course: Course, plane: Plane, raster: Raster | None, routes: list[Array], moves: list[list[int]]
+) -> dict[str, Any]:
     """Return what the scripts of the page show."""
     result, mission = course.result, course.result.mission
     battery = sum(spec.battery for spec in mission.vehicles)
-    routes, moves = _routes(course, plane)
+    came = tables.outcomes(course)
     frames = [frame for frame in course.frames if frame.layers or raster is None]
     read = np.cumsum([0, *(len(getattr(event, "times_s", ())) for event in course.agent.history)])
     steps = []
@@ -209,21 +216,21 @@ def _data(course: Course, plane: Plane, raster: Raster | None, came: dict[str, l
         "map": field_map.geometry(plane, raster),
         "layers": [] if raster is None else field_map.layers(course, raster),
         "places": field_map.places(plane, result),
-        "routes": routes,
+        "routes": [plane.drawn(points) for points in routes],
         "readings": field_map.readings(plane, course, tables.reading_words(course)),
         "steps": steps,
     }
 
 
-def _routes(course: Course, plane: Plane) -> tuple[list[list[list[float]]], list[list[int]]]:
-    """Return the points of each vehicle's route, and how many of them there are after each event."""
-    routes, counts = [], []
+def _routes(course: Course) -> tuple[list[Array], list[list[int]]]:
+    """Return the points (k, d) of each vehicle's route, and how many of them there are after each event."""
+    routes, counts = list[Array](), list[list[int]]()
     for number, spec in enumerate(course.result.mission.vehicles):
         points, ends = [spec.start], [1]
         for stretch in stretches(course.result, course.agent, number):
             points += [point for point, _ in stretch]
             ends.append(len(points))
-        routes.append(plane.drawn(np.array(points)))
+        routes.append(np.array(points))
         counts.append(ends)
     return routes, counts
 

@@ -42,7 +42,7 @@
       this.frames = {};
       this.layer = data.layers.length ? data.layers[0] : null;
       this.at = null;
-      by("course").hidden = false;
+      by("course").hidden = false; // now it has a size
       this.map = new fieldbo.FieldMap(by("map"), data.map);
       this.map.setPlaces(data.places);
       this.map.onPoint = (point) => {
@@ -52,6 +52,7 @@
       this.legend();
       this.controls();
       this.show(data.steps.length - 1);
+      by("still").hidden = true;
     }
 
     controls() {
@@ -194,6 +195,8 @@
         if (data.readings.some((reading) => reading.kind === kind)) add(kind, names[kind]);
       });
       if (data.map.obstacles.length) add("obstacle", "obstacle");
+      if (data.readings.length) list.appendChild(fieldbo.element("li", {}, "black ring: latest reading"));
+      if (data.map.clearance) list.appendChild(fieldbo.element("li", {}, "without colour: clearance, or out of reach"));
       if (data.layers.some((layer) => layer.classes)) {
         list.appendChild(fieldbo.element("li", {}, "black and white line: estimated edge of the set"));
       }
