@@ -15,6 +15,7 @@ from fieldbo.cli import (
     ask,
     check,
     compare,
+    console,
     correct,
     export,
     missions,
@@ -48,6 +49,7 @@ app = typer.Typer(
 for command, function, examples in (
     ("run", run.run, run.EXAMPLES),
     ("resume", resume.resume, resume.EXAMPLES),
+    ("console", console.console, console.EXAMPLES),
     ("steer", steer.steer, steer.EXAMPLES),
     ("correct", correct.correct, correct.EXAMPLES),
     ("runs", runs.runs, ""),

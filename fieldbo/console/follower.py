@@ -41,6 +41,8 @@ class Follower:
         Number of rows replayed.
     alive : bool
         Whether a process carries the run out.
+    vehicles : list of dict
+        Settings of the vehicles with which it is carried out.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class Follower:
         self.file, self._on_row, self._on_change = file, on_row, on_change
         with Record(file) as record:
             self.state = RunState(mission_of(record), record.name, scored=False)
-            self.began_utc = record.begun_utc
+            self.vehicles = record.vehicles
         self.rows, self.alive = 0, False
         self._seen: tuple[float, ...] = ()
         self._looked_s = -_ALIVE_S
@@ -80,7 +82,7 @@ class Follower:
         written = _written(self.file)
         if written != self._seen:
             with Record(self.file) as record:
-                rows = record.rows()[self.rows :]
+                rows, self.vehicles = record.rows()[self.rows :], record.vehicles
             self._seen = written
             for row in rows:
                 self._on_row(self.state, row)

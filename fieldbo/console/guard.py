@@ -2,8 +2,8 @@
 
 The checks come before any other code sees a request:
 
-- The ``Host`` must be an address under which the console is served: a page of somebody else's that got its own
-  name to point here (DNS rebinding) sends another one.
+- The ``Host`` must be an address under which the console is served: a page of somebody else's that got its
+  own name to point here (DNS rebinding) sends another one.
 - The token comes once, in the address that is printed, and then as a cookie that no script can read.
 - An ``Origin`` must be the console's own: a browser sends the origin of the page that makes a request.
 - A request has a small body, and takes one of a few streams that stay open.
@@ -24,8 +24,8 @@ LARGEST_BODY = 64 * 1024
 """Bytes of a request; an area drawn by hand takes a few thousand."""
 
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
-    "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 )
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
@@ -35,6 +35,8 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_WEEK_S = 7 * 24 * 3600
+
 _NO_TOKEN = (
     "This console needs its token: open the whole address that fieldbo console has printed, with ?token=...\n"
 )
@@ -105,12 +107,17 @@ class Guard:
         rest = urlencode(query, doseq=True)
         response = RedirectResponse(f"/?{rest}" if rest else "/", 303)
         response.set_cookie(
-            self.cookie, self.token, httponly=True, samesite="strict", secure=self.secure, max_age=7 * 24 * 3600
+            self.cookie,
+            self.token,
+            httponly=True,
+            samesite="strict",
+            secure=self.secure,
+            max_age=7 * 24 * 3600,
         )
         return response
 
     def _from_cookie(self, headers: Headers) -> str:
-        cookies = SimpleCookie[str]()
+        cookies = SimpleCookie()
         try:
             cookies.load(headers.get("cookie", ""))
         except Exception:  # a cookie of another program that is no cookie

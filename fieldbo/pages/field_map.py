@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.obstacles import Region
-from fieldbo.pages.course import Course, Frame
+from fieldbo.pages.course import Layers
 from fieldbo.pages.packing import quantised, text
 from fieldbo.pages.plane import Plane
 from fieldbo.pages.raster import Raster
@@ -72,9 +72,8 @@ def places(plane: Plane, result: Result) -> list[dict[str, Any]]:
 # -- layers ------------------------------------------------------------------------------------------------
 
 
-def layers(course: Course, raster: Raster) -> list[dict[str, Any]]:
+def layers(result: Result, frames: Sequence[Layers], raster: Raster) -> list[dict[str, Any]]:
     """Return the layers to choose from: label, unit, and colours with the values at their ends."""
-    result, frames = course.result, [f.layers for f in course.frames if f.layers]
     quantity, answer = result.mission.world.quantity, result.answer
     unit = "" if quantity.unit == "1" else quantity.unit
     shown = raster.shown
@@ -146,10 +145,10 @@ def _classes(answer: LevelSetAnswer) -> list[dict[str, str]]:
 
 
 def frame_layers(
-    frame: Frame, answer: LevelSetAnswer | OptimumAnswer, shown: NDArray[np.int64]
+    maps: Layers, answer: LevelSetAnswer | OptimumAnswer, shown: NDArray[np.int64]
 ) -> dict[str, Any]:
     """Return the values of a frame at the sites that are shown, and which of them are in the level set."""
-    values = {name: layer[shown] for name, layer in frame.layers.items()}
+    values = {name: layer[shown] for name, layer in maps.items()}
     if not isinstance(answer, LevelSetAnswer):
         p = values["exceedance"]
         return {"mean": quantised(values["mean"]), "sd": quantised(values["sd"]), "probability": quantised(p)}
@@ -167,9 +166,8 @@ def frame_layers(
 # -- marks -------------------------------------------------------------------------------------------------
 
 
-def readings(plane: Plane, course: Course, words: Sequence[str]) -> list[dict[str, Any]]:
+def readings(plane: Plane, result: Result, words: Sequence[str]) -> list[dict[str, Any]]:
     """Return the place, the kind and the `words` of each reading."""
-    result = course.result
     kinds = np.where(~result.believed, "left out", np.where(result.on_the_way, "on the way", "reading"))
     return [
         {"at": at, "kind": str(kind), "text": line}

@@ -208,16 +208,17 @@ def _data(
                 },
                 "layers": {}
                 if raster is None
-                else field_map.frame_layers(frame, result.answer, raster.shown),
+                else field_map.frame_layers(frame.layers, result.answer, raster.shown),
             }
         )
+    maps = [frame.layers for frame in course.frames if frame.layers]
     return {
         "packing": {"steps": STEPS, "missing": MISSING},
         "map": field_map.geometry(plane, raster),
-        "layers": [] if raster is None else field_map.layers(course, raster),
+        "layers": [] if raster is None else field_map.layers(result, maps, raster),
         "places": field_map.places(plane, result),
         "routes": [plane.drawn(points) for points in routes],
-        "readings": field_map.readings(plane, course, tables.reading_words(course)),
+        "readings": field_map.readings(plane, result, tables.reading_words(course)),
         "steps": steps,
     }
 
