@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from fieldbo.console.guard import TooLargeError
 from fieldbo.console.requests import answer_of, command_of
@@ -99,29 +100,7 @@ class _Console:
 
     async def events(self, request: Request) -> Response:
         """Return a stream of states and maps: the present ones, and each that follows."""
-        if self.view.streams.count >= MOST_STREAMS:
-            return PlainTextResponse(
-                f"{MOST_STREAMS} viewers are connected already.\n", 503, headers={"Retry-After": "10"}
-            )
-        return StreamingResponse(self._changes(), media_type="text/event-stream")
-
-    async def _changes(self) -> AsyncIterator[bytes]:
-        view = self.view
-        with view.streams.listening() as change:
-            state: Any = None
-            shown: Any = None
-            while True:
-                change.clear()
-                if view.state is not state:
-                    state = view.state
-                    yield _event("state", state)
-                if view.map is not shown:
-                    shown = view.map
-                    yield _event("map", shown)
-                try:
-                    await asyncio.wait_for(change.wait(), _KEEP_ALIVE_S)
-                except TimeoutError:
-                    yield b"event: alive\ndata: {}\n\n"
+        return _Changes(self.view)
 
     async def command(self, request: Request) -> Response:
         """Append a command to the commands file."""
@@ -147,6 +126,41 @@ class _Console:
         except FieldboError as error:
             return JSONResponse({"problem": str(error)}, 500)
         return JSONResponse({"id": message.id}, 202)
+
+
+class _Changes(Response):
+    """A stream of what a view shows, as server-sent events."""
+
+    def __init__(self, view: View) -> None:
+        self.view, self.background = view, None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        streams = self.view.streams
+        if streams.count >= MOST_STREAMS:
+            full = PlainTextResponse(
+                f"{MOST_STREAMS} viewers are connected already.\n", 503, headers={"Retry-After": "10"}
+            )
+            await full(scope, receive, send)
+            return
+        with streams.listening() as change:  # counted before anything else is awaited
+            stream = StreamingResponse(self._events(change), media_type="text/event-stream")
+            await stream(scope, receive, send)
+
+    async def _events(self, change: asyncio.Event) -> AsyncIterator[bytes]:
+        state: Any = None
+        shown: Any = None
+        while True:
+            change.clear()
+            if self.view.state is not state:
+                state = self.view.state
+                yield _event("state", state)
+            if self.view.map is not shown:
+                shown = self.view.map
+                yield _event("map", shown)
+            try:
+                await asyncio.wait_for(change.wait(), _KEEP_ALIVE_S)
+            except TimeoutError:
+                yield b"event: alive\ndata: {}\n\n"
 
 
 def _event(name: str, data: Any) -> bytes:

@@ -97,7 +97,8 @@ def _site(given: Mapping[str, Any], view: View) -> Array:
     """Return the place (d,) that was tapped on the map, or typed."""
     if typed := _text(given, "place").strip():
         return place_in(typed, view.domain)
-    return _points([given.get("at")], view)[0]
+    place: Array = _points([given.get("at")], view)[0]
+    return place
 
 
 def _area(given: Mapping[str, Any], view: View) -> Obstacle:

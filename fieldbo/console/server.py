@@ -25,6 +25,7 @@ _LOCAL = "127.0.0.1"
 _LEAST_TOKEN = 16
 _MOST_CONNECTIONS = 200
 _KEEP_ALIVE_S = 5
+_WAITING = 128
 _LARGEST_HEAD = 16 * 1024
 
 
@@ -176,6 +177,7 @@ def serve(file: Path, place: Place, on_ready: Callable[[str], object]) -> None:
             ssl_certfile=place.cert,
             ssl_keyfile=place.key,
         )
+        bound.listen(_WAITING)  # from now on, a request waits until the server is ready
         on_ready(place.address(port))
         uvicorn.Server(config).run(sockets=[bound])
     finally:

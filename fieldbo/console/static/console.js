@@ -142,9 +142,9 @@
       say(part("order"), doing);
       say(part("place"), vehicle.place);
       const more = [];
-      if (vehicle.queue > 1) more.push(vehicle.queue - 1 + " more in its queue");
+      if (vehicle.queue > 1) more.push(vehicle.queue - 1 + " more");
       if (vehicle.wanted) more.push(vehicle.wanted + " wanted by an operator");
-      say(part("more"), more.join("; ") || "none");
+      say(part("more"), more.join("; ") || "nothing more");
       const why = part("why");
       const reasons = JSON.stringify(order ? order.why : []);
       if (why.dataset.shown !== reasons) {
@@ -170,7 +170,7 @@
     gauge.appendChild(make("div", { class: "left" }));
     gauge.appendChild(make("div", { class: "home" }));
     const facts = box.appendChild(make("dl", { class: "facts" }));
-    [["Next order", "order"], ["Where it is", "place"], ["Link", "link"], ["Behind it", "more"]].forEach((fact) => {
+    [["Next order", "order"], ["Where it is", "place"], ["Link", "link"], ["In its queue", "more"]].forEach((fact) => {
       const pair = facts.appendChild(make("div", {}));
       pair.appendChild(make("dt", {}, fact[0]));
       pair.appendChild(make("dd", { class: fact[1] }));
