@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from fieldbo.runs.export.features import stretches
 from fieldbo.runs.export.recorded import Recorded, read_run
 from fieldbo.runs.folder import MISSION, RECORD
 from fieldbo.runs.record.lock import is_being_written
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FILE = "report.html"
 """Name of a page in its run folder."""
@@ -143,6 +146,7 @@ def _content(course: Course, plane: Plane | None, raster: Raster | None) -> dict
         "total_steps": len(result.curve),
         "pictures": list(_pictures(course, with_map=raster is not None)),
         "orders": tables.orders(course, came),
+        "policies": tables.policies(course),
         "header": header,
         "readings": rows,
         "undone": tables.undone(course),
@@ -240,7 +244,7 @@ def _routes(course: Course) -> tuple[list[Array], list[list[int]]]:
 
 
 def _pictures(course: Course, *, with_map: bool) -> Iterator[dict[str, str]]:
-    """Yield title, words and source of the pictures: the curve, and where there is no map, path and maps."""
+    """Yield title, words and sources of the pictures: the curve and, where there is no map, path and maps."""
     from fieldbo.results import plot
 
     result = course.result
@@ -260,7 +264,19 @@ def _pictures(course: Course, *, with_map: bool) -> Iterator[dict[str, str]]:
             "map": ("Estimate, uncertainty and answer", "The answer is above in words."),
         }
     for name, (title, words) in drawn.items():
-        file = io.BytesIO()
-        plot.save(getattr(plot, f"{name}_picture")(result, "screen"), file, "svg")
-        source = f"data:image/svg+xml;base64,{b64encode(file.getvalue()).decode()}"
-        yield {"title": title, "words": words, "source": source}
+        picture = getattr(plot, f"{name}_picture")
+        yield {
+            "title": title,
+            "words": words,
+            "wide": _embedded(picture(result, "screen")),
+            "narrow": _embedded(picture(result, "column")),  # with letters that a phone shows large enough
+        }
+
+
+def _embedded(figure: Figure) -> str:
+    """Return a figure as the address of a picture in SVG."""
+    from fieldbo.results import plot
+
+    file = io.BytesIO()
+    plot.save(figure, file, "svg")
+    return f"data:image/svg+xml;base64,{b64encode(file.getvalue()).decode()}"

@@ -18,6 +18,7 @@ from fieldbo.runs.explanation.words import place
 MOST_ROWS = 500
 """Rows of a table; a longer one would make the page slow."""
 
+_POLICY = "policy"  # the reason that orders share
 _DEGREES = ("latitude", "longitude")
 
 
@@ -188,11 +189,16 @@ def orders(course: Course, came: Mapping[str, list[Any]]) -> Table:
             left=_cost(entry.left, battery),
             planned_share=_share(entry.planned, largest),
             spent_share=_share(entry.spent, largest),
-            why=course.reasons.get(str(order.id), {}),
+            why={k: v for k, v in course.reasons.get(str(order.id), {}).items() if k != _POLICY},
         )
         for number, vehicle, order, entry in lines
     ]
     return Table.of(rows)
+
+
+def policies(course: Course) -> list[str]:
+    """Return the policies that chose the orders, with their settings, in words."""
+    return list(dict.fromkeys(why[_POLICY] for why in course.reasons.values() if _POLICY in why))
 
 
 def _cost(value: float, whole: float) -> str:
