@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from threading import Lock
 from typing import IO, Any
@@ -102,3 +104,23 @@ def save(figure: Figure, target: Path | str | IO[bytes], format: str | None = No
     dpi = DPI if kind == "png" and width_of(figure) == "screen" else PAPER_DPI
     with _WRITING, mpl.rc_context(_TEXT_STAYS_TEXT):
         figure.savefig(target, format=kind, dpi=dpi, metadata=_METADATA[kind])
+
+
+@contextmanager
+def in_style(style: str | None, where: str | None = None) -> Iterator[None]:
+    """Draw in a style sheet of matplotlib, a name or a file; None is the style in force.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such style.
+    """
+    from matplotlib import style as styles
+
+    if style is None:
+        yield
+        return
+    if style != "default" and style not in styles.library and not Path(style).is_file():
+        raise UnknownNameError.of("style", style, ["default", *styles.available], where=where)
+    with styles.context(style):
+        yield
