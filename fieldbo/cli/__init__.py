@@ -12,6 +12,7 @@ import typer
 from fieldbo import __version__
 from fieldbo.cli import (
     advise,
+    animate,
     ask,
     check,
     compare,
@@ -58,6 +59,7 @@ for command, function, examples in (
     ("export", export.export, export.EXAMPLES),
     ("report", report.report, report.EXAMPLES),
     ("plot", plot.plot, plot.EXAMPLES),
+    ("animate", animate.animate, animate.EXAMPLES),
     ("robot", robot.robot, robot.EXAMPLES),
     ("advise", advise.advise, advise.EXAMPLES),
     ("plan", plan.plan, plan.EXAMPLES),

@@ -6,6 +6,8 @@ from .comparisons import comparison_panel as comparison_panel
 from .comparisons import comparison_picture as comparison_picture
 from .curves import curve_panel as curve_panel
 from .curves import curve_picture as curve_picture
+from .films import Film as Film
+from .films import Moment as Moment
 from .formats import DPI as DPI
 from .formats import FORMATS as FORMATS
 from .formats import check as check

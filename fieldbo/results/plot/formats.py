@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePath
 from threading import Lock
@@ -48,8 +48,15 @@ def check(format: str | None, width: str, where: tuple[str | None, str | None] =
     checked_width(width, where[1])
 
 
-def format_of(target: Path | str | IO[bytes], format: str | None = None, where: str | None = None) -> str:
-    """Return the format in which a picture is written: `format`, or that of the file's extension.
+def format_of(
+    target: Path | str | IO[bytes],
+    format: str | None = None,
+    where: str | None = None,
+    formats: Sequence[str] = FORMATS,
+) -> str:
+    """Return the format in which a file is written: `format`, or that of its extension.
+
+    By default it is the first of the `formats`, which are those of pictures.
 
     Raises
     ------
@@ -61,13 +68,14 @@ def format_of(target: Path | str | IO[bytes], format: str | None = None, where: 
     >>> format_of("lake.pdf"), format_of("lake", "svg"), format_of("lake")
     ('pdf', 'svg', 'png')
     """
-    check(format, "screen", (where, None))
+    if format is not None and format not in formats:
+        raise UnknownNameError.of("format", format, formats, where=where)
     suffix = PurePath(target).suffix if isinstance(target, str | Path) else ""
     extension = suffix.removeprefix(".").lower()
-    if extension and extension not in FORMATS:
+    if extension and extension not in formats:
         raise InputError(
             f"{target} has the extension {suffix}",
-            expected=f"one of {', '.join('.' + name for name in FORMATS)}",
+            expected=f"one of {', '.join('.' + name for name in formats)}",
             where=where,
         )
     if extension and format and extension != format:
@@ -77,7 +85,7 @@ def format_of(target: Path | str | IO[bytes], format: str | None = None, where: 
             where=where,
             fix=f"name it {PurePath(str(target)).with_suffix('.' + format)}, or leave out the format",
         )
-    return format or extension or "png"
+    return format or extension or formats[0]
 
 
 def save(figure: Figure, target: Path | str | IO[bytes], format: str | None = None) -> None:

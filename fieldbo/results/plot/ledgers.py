@@ -139,7 +139,7 @@ def _totals(
     label = f"left{of}: {account.left:.4g} {unit}"
     arrow: Look = {"marker": "_", "linestyle": "-", "label": label, "clip_on": False, "zorder": 2.6}
     (drawn["left"],) = ax.plot([at, at], [total, vehicle.battery], **arrow, **end)
-    ax.set_xlim(0, max(1.0, at, ax.get_xlim()[1] if number else 0.0))
+    ax.set_xlim(0, max(1.0, at + 0.6, ax.get_xlim()[1] if number else 0.0))
     return drawn
 
 

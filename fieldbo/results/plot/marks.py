@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import AbstractPathEffect, withStroke
 
 from fieldbo._numerics.arrays import Array
@@ -35,6 +36,7 @@ _MARKS: dict[str, Look] = {
     # larger than any reading and drawn below it, so that a reading taken there stays visible
     "start": {"marker": "^", "color": SKY, "markersize": 9, "zorder": 3.6},
     "end": {"marker": "s", "color": ORANGE, "markersize": 12, "zorder": 3.5},  # may enclose the start
+    "vehicle": {"marker": "D", "color": ORANGE, "markersize": 10, "zorder": 6.5},
     "home": {  # a frame, because the vehicle mostly starts and ends there
         "marker": "s",
         "color": GREEN,
@@ -143,8 +145,8 @@ def _settings(sensor: Sensor, *, numbered: bool) -> list[tuple[str, float]]:
     ]
 
 
-def mark(ax: Axes, at: Array, label: str) -> Artist:
-    """Mark a place (2,): "start", "end", "home", "true optimum", "reported optimum", "recommended play"."""
+def mark(ax: Axes, at: Array, label: str) -> Line2D:
+    """Mark a place (2,), with one of the looks above by its name, such as "start" or "true optimum"."""
     look: Look = {"linestyle": "none", "markeredgecolor": "black", "clip_on": False, "zorder": 5}
     look |= _MARKS[label]
     (drawn,) = ax.plot([at[0]], [at[1]], label=label, **look)
@@ -152,7 +154,7 @@ def mark(ax: Axes, at: Array, label: str) -> Artist:
     return drawn
 
 
-def optimum_marks(ax: Axes, answer: OptimumAnswer) -> dict[str, Artist]:
+def optimum_marks(ax: Axes, answer: OptimumAnswer) -> dict[str, Line2D]:
     """Mark the reported optimum on a map and, if known, the true one; return them by name."""
     drawn = {}
     if answer.optimum is not None:

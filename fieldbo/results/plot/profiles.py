@@ -10,6 +10,8 @@ from matplotlib.axes import Axes
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief import confidence
+from fieldbo.belief.confidence import AnySurface
+from fieldbo.belief.value_scale import ValueScale
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
 from fieldbo.results.metrics import SURE
 from fieldbo.results.outcome import Outcome
@@ -23,9 +25,9 @@ def moments(outcome: Outcome) -> tuple[Array, Array]:
     return confidence.moments(outcome.surface, outcome.scale)
 
 
-def interval95(outcome: Outcome) -> tuple[Array, Array]:
+def interval95(surface: AnySurface, scale: ValueScale) -> tuple[Array, Array]:
     """Return both ends (N,) of the belief's central 95%, in the quantity's unit; quantiles under a log."""
-    surface, user = outcome.surface, outcome.scale.to_user
+    user = scale.to_user
     ends = user(surface.mean - SURE * surface.sd), user(surface.mean + SURE * surface.sd)
     return np.minimum(*ends), np.maximum(*ends)  # the model of a minimum has the opposite sign
 
@@ -52,7 +54,7 @@ def profile(ax: Axes, outcome: Outcome, x: Array, **look: Any) -> dict[str, Arti
     """Draw posterior mean, 95% band, threshold and truth against x (N,)."""
     drawn = dict[str, Artist]()
     order = np.argsort(x, kind="stable")
-    low, high = (end[order] for end in interval95(outcome))
+    low, high = (end[order] for end in interval95(outcome.surface, outcome.scale))
     band: Look = {"color": hue(BLUE), "alpha": 0.2, "linewidth": 0, "label": "95% interval"}
     drawn["interval"] = ax.fill_between(x[order], low, high, **band)
     mean: Look = {"color": hue(BLUE), "linewidth": line_width(1.8), "label": "posterior mean"}
@@ -69,7 +71,7 @@ def profile(ax: Axes, outcome: Outcome, x: Array, **look: Any) -> dict[str, Arti
 
 def optima(ax: Axes, answer: OptimumAnswer) -> dict[str, Artist]:
     """Mark the reported optimum, and the true one if known, on a profile along one axis."""
-    drawn = {}
+    drawn = dict[str, Artist]()
     if answer.optimum is not None:
         place = np.array([answer.optimum.point[0], answer.optimum.value])
         drawn["true optimum"] = mark(ax, place, "true optimum")

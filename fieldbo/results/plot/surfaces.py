@@ -145,6 +145,11 @@ def field(
     return drawn
 
 
+def recolour(drawn: Collection, domain: Domain, values: NDArray[Any]) -> None:
+    """Show other values (N,) on what `field` drew, with the same colours."""
+    drawn.set_array(laid_out(domain, values)[2] if covered(domain) else values)
+
+
 def _cells(
     ax: Axes, domain: Domain, cells: Sequence[Array], values: NDArray[Any], look: Look
 ) -> PolyCollection:
