@@ -145,8 +145,9 @@ def replayed(record: Path, every: int, report: Progress) -> tuple[Result, Sequen
         raise InputError(
             f"{state.agent.run} has no step yet", expected="a run that settled at least one order"
         )
-    if latest % every:
-        moments.append(_moment(state))
+    end = _moment(state)
+    if end[:2] != moments[-1][:2]:  # steps that `every` leaves out, or the trip home
+        moments.append(end)
     return state.result(), moments
 
 
