@@ -54,6 +54,7 @@ pictures: .venv/.installed     ## draw the README's pictures anew
 	rm -rf build/pictures
 	$(BIN)/python -c "import runpy; runpy.run_path('examples/13_plan_a_tour.py')['figure'].savefig('examples/pictures/tour.png', dpi=120)"
 	$(BIN)/python -c "import runpy; runpy.run_path('examples/14_plan_a_search.py')['figure'].savefig('examples/pictures/search-tour.png', dpi=120)"
+	$(BIN)/python -c "import runpy; runpy.run_path('examples/15_draw_your_own_pictures.py')['figure'].savefig('examples/pictures/own-pictures.png', dpi=120)"
 
 bench: .venv/.installed-dev    ## measure the speed of fieldbo alone
 	$(BIN)/python benchmarks/run.py --no-peers

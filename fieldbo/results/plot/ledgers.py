@@ -86,14 +86,17 @@ def ledger_panel(
     if view not in VIEWS:
         raise UnknownNameError.of("view of a ledger", view, VIEWS, where="view")
     drawn, several = dict[str, Artist | BarContainer](), len(outcome.accounts) > 1
+    furthest = ax.get_xlim()[1] if ax.has_data() else 1.0
     for number, account in enumerate(outcome.accounts):
         of = f" of vehicle {number}" if several else ""
         shown = color or hue(SERIES[number % len(SERIES)] if several else BLUE)
         draw = _totals if view == "total" else _orders
         artists = draw(ax, outcome, account, number, of, shown, linewidth)
         drawn |= {f"{name}{of}": artist for name, artist in artists.items()}
+        furthest = max(furthest, len(account.lines) + 0.6)
     unit = outcome.mission.world.cost_unit
     ax.set(xlabel="order", ylabel=f"{'total cost' if view == 'total' else 'cost of the order'} ({unit})")
+    ax.set(xlim=(0, furthest))
     ax.set_ylim(bottom=0)
     ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     opened(ax)
@@ -139,7 +142,6 @@ def _totals(
     label = f"left{of}: {account.left:.4g} {unit}"
     arrow: Look = {"marker": "_", "linestyle": "-", "label": label, "clip_on": False, "zorder": 2.6}
     (drawn["left"],) = ax.plot([at, at], [total, vehicle.battery], **arrow, **end)
-    ax.set_xlim(0, max(1.0, at + 0.6, ax.get_xlim()[1] if number else 0.0))
     return drawn
 
 
@@ -163,5 +165,4 @@ def _orders(
     known = np.isfinite(planned)
     half = 0.5 * bar
     ticks = ax.hlines(planned[known], middle[known] - half, middle[known] + half, **look)
-    ax.set_xlim(0, max(1.0, len(planned) + 0.6, ax.get_xlim()[1] if number else 0.0))
     return {"planned": ticks, "spent": bars}
