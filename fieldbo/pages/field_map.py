@@ -17,8 +17,11 @@ from fieldbo.pages.plane import Plane
 from fieldbo.pages.raster import Raster
 from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
 from fieldbo.results.metrics import doubtful
-from fieldbo.results.plot.figures import CHANCE, CLASS_OR_UNKNOWN, HOPE, SPREAD, VALUE
+from fieldbo.results.plot.style import CHANCE, CLASS_OR_UNKNOWN, HOPE, SPREAD
 from fieldbo.results.result import Result
+
+VALUES = "viridis"
+"""Colours of a quantity."""
 
 _OUTSIDE = 0xFFFFFFFF
 _COLOURS = 64
@@ -79,7 +82,7 @@ def layers(result: Result, frames: Sequence[Layers], raster: Raster) -> list[dic
     shown = raster.shown
     least, most = _ends([f["mean"][shown] for f in frames])
     described = [
-        _layer("mean", f"estimate of {quantity.name}", unit, VALUE["cmap"], least, most),
+        _layer("mean", f"estimate of {quantity.name}", unit, VALUES, least, most),
         _layer(
             "sd",
             f"uncertainty of {quantity.name} (standard deviation)",
@@ -100,7 +103,7 @@ def layers(result: Result, frames: Sequence[Layers], raster: Raster) -> list[dic
         true = result.truth[shown]
         ends = (float(true.min()), float(true.max()))
         described.append(
-            _layer("truth", f"true {quantity.name} of the simulation", unit, VALUE["cmap"], *ends)
+            _layer("truth", f"true {quantity.name} of the simulation", unit, VALUES, *ends)
             | {"fixed": quantised(true)}
         )
     return described

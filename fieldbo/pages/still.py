@@ -12,9 +12,9 @@ import shapely
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.obstacles import Region
 from fieldbo.pages.course import Course
+from fieldbo.pages.field_map import VALUES
 from fieldbo.pages.plane import Plane
 from fieldbo.pages.raster import Raster
-from fieldbo.results.plot.figures import VALUE
 
 WIDTH = 1000
 """Of the picture, in its own units."""
@@ -93,7 +93,7 @@ def _image(values: Array, raster: Raster) -> tuple[str, float, float]:
     finite = shown[np.isfinite(shown)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     share = (shown - low) / (high - low) if high > low else np.zeros(len(shown))
-    colours = colormaps[VALUE["cmap"]](np.append(share, np.nan), bytes=True)  # the last one is transparent
+    colours = colormaps[VALUES](np.append(share, np.nan), bytes=True)  # the last one is transparent
     file = io.BytesIO()
     imsave(file, colours[raster.pixels], format="png", metadata={"Software": "fieldbo"})
     return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}", low, high
