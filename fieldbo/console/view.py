@@ -203,9 +203,7 @@ class View:
             "home": isinstance(order, GoHome),
             "place": "" if site is None or np.isnan(site).any() else self._places.answer(site),
             "legs": self._legs(state, order),
-            "free": []
-            if site is None
-            else [a.name for a, x in zip(domain.axes, site, strict=True) if np.isnan(x)],
+            "site": [] if site is None else [_finite(x) for x in site],
             "cost": None if order is None else order.expected_cost,
             "last": None if last is None else {"order": last.order, "value": _finite(last.values[-1])},
         }

@@ -18,7 +18,6 @@ from fieldbo.mission.files import write_whole
 from fieldbo.pages import field_map, tables
 from fieldbo.pages.course import Course, replayed
 from fieldbo.pages.html import page
-from fieldbo.pages.packing import MISSING, STEPS
 from fieldbo.pages.plane import Plane, plane_of
 from fieldbo.pages.raster import Raster, raster_of
 from fieldbo.pages.still import still_of
@@ -36,7 +35,7 @@ FILE = "report.html"
 
 _MOST_VALUES = 650_000  # sites times frames, of which a page of 8 MB holds the maps
 _MOST_FRAMES = 400
-_SCRIPTS = ("vendor/leaflet/leaflet.js", "static/map.js", "static/report.js")
+_SCRIPTS = ("vendor/leaflet/leaflet.js", "static/map.js", "static/layers.js", "static/report.js")
 _ENDINGS = (".html", ".htm")
 
 
@@ -150,6 +149,7 @@ def _content(course: Course, plane: Plane | None, raster: Raster | None) -> dict
         "header": header,
         "readings": rows,
         "undone": tables.undone(course),
+        "commands": tables.commands(course),
         "corrections": tables.corrections(course),
         "several_vehicles": len(mission.vehicles) > 1,
         "unit": mission.world.cost_unit,
@@ -217,8 +217,7 @@ def _data(
         )
     maps = [frame.layers for frame in course.frames if frame.layers]
     return {
-        "packing": {"steps": STEPS, "missing": MISSING},
-        "map": field_map.geometry(plane, raster),
+        "map": field_map.geometry(plane, raster, mission.world.no_go),
         "layers": [] if raster is None else field_map.layers(result, maps, raster),
         "places": field_map.places(plane, result),
         "routes": [plane.drawn(points) for points in routes],

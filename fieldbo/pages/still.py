@@ -78,7 +78,9 @@ def still_of(course: Course, plane: Plane, raster: Raster | None, routes: list[A
         low=low,
         high=high,
         ground=path(plane.ground),
-        obstacles="".join(path(obstacle.polygon) for obstacle in plane.obstacles),
+        obstacles="".join(
+            path(obstacle.polygon) for obstacle in (*plane.obstacles, *course.result.mission.world.no_go)
+        ),
         routes=tuple(" ".join(f"{x},{y}" for x, y in placed(route)) for route in routes),
         readings=tuple((x, y) for x, y in placed(course.result.sites)),
     )

@@ -232,6 +232,22 @@ def reading_words(course: Course) -> list[str]:
     return [f"reading {k}: {_value(value, quantity)}" for k, value in enumerate(course.result.values, 1)]
 
 
+def commands(course: Course) -> Table:
+    """Return what an operator, or a hold, had the run do, and what was refused."""
+    rows = [
+        {
+            "after": command.after,
+            "what": f"{command.action.value} (hold: {command.hold})"
+            if command.hold
+            else command.action.value,
+            "by": command.by,
+            "outcome": f"refused: {command.refused}" if command.refused else "obeyed",
+        }
+        for command in course.result.commands
+    ]
+    return Table.of(rows)
+
+
 def undone(course: Course) -> Table:
     """Return the rejected and lost orders, with their reasons."""
     rows = []

@@ -3,20 +3,7 @@
   "use strict";
   const data = JSON.parse(document.getElementById("run-data").textContent);
   const by = (id) => document.getElementById(id);
-  const STEPS = data.packing.steps, MISSING = data.packing.missing;
   const PLAYED = 20000; // milliseconds, for all steps
-
-  function unpacked(packed) {
-    const whole = new Uint16Array(fieldbo.bytes(packed.values).buffer);
-    const values = new Float64Array(whole.length);
-    for (let k = 0; k < whole.length; k++) {
-      values[k] = whole[k] === MISSING ? NaN : packed.low + ((packed.high - packed.low) * whole[k]) / STEPS;
-    }
-    return values;
-  }
-
-  const number = (value) => (isNaN(value) ? "unknown" : String(Number(value.toPrecision(4))));
-  const amount = (value, unit) => number(value) + (unit && !isNaN(value) ? " " + unit : "");
 
   /* -- details and printing ----------------------------------------------------------------------------- */
 
@@ -96,7 +83,7 @@
       const kept = (this.frames[this.step] = this.frames[this.step] || {});
       if (!kept[layer.key]) {
         const packed = layer.fixed || data.steps[this.step].layers[layer.key];
-        kept[layer.key] = layer.classes ? fieldbo.bytes(packed) : unpacked(packed);
+        kept[layer.key] = fieldbo.layerValues(layer, packed);
       }
       return kept[layer.key];
     }
@@ -123,40 +110,12 @@
         inside = Array.from(p, (x) => x >= 0.5);
       }
       this.map.showValues(this.values(this.layer), this.layer, inside);
-      this.bar();
+      fieldbo.colourBar(by("colours"), this.layer);
       this.readOut();
     }
 
-    /* Draw the colours of the layer with the values at their ends, or name its classes. */
-    bar() {
-      const bar = by("colours"), layer = this.layer;
-      while (bar.firstChild) bar.removeChild(bar.firstChild);
-      bar.appendChild(fieldbo.element("p", {}, layer.label + (layer.unit ? " (" + layer.unit + ")" : "")));
-      if (layer.classes) {
-        const list = bar.appendChild(fieldbo.element("ul", { class: "classes" }));
-        layer.classes.forEach((each) => {
-          const item = list.appendChild(fieldbo.element("li", {}, each.name));
-          const patch = fieldbo.element("span", { class: "patch", "aria-hidden": "true" });
-          patch.style.backgroundColor = each.colour;
-          item.insertBefore(patch, item.firstChild);
-        });
-        return;
-      }
-      const strip = bar.appendChild(fieldbo.element("canvas", { width: layer.colours.length, height: 1, "aria-hidden": "true" }));
-      const context = strip.getContext("2d");
-      layer.colours.forEach((colour, k) => {
-        context.fillStyle = colour;
-        context.fillRect(k, 0, 1, 1);
-      });
-      const ends = bar.appendChild(fieldbo.element("p", { class: "ends" }));
-      [layer.low, (layer.low + layer.high) / 2, layer.high].forEach((value) => {
-        ends.appendChild(fieldbo.element("span", {}, number(value)));
-      });
-    }
-
     facts() {
-      const box = by("facts");
-      while (box.firstChild) box.removeChild(box.firstChild);
+      const box = fieldbo.emptied(by("facts"));
       const list = box.appendChild(fieldbo.element("dl", {}));
       data.steps[this.step].facts.forEach((fact) => {
         const pair = list.appendChild(fieldbo.element("div", {}));
@@ -166,18 +125,7 @@
     }
 
     readOut() {
-      const box = by("values"), point = this.at;
-      if (!point) return;
-      const parts = [point.coordinates.join(", ")];
-      if (point.obstacle !== null) parts.push("obstacle: " + point.obstacle);
-      else if (point.site >= 0) {
-        data.layers.forEach((layer) => {
-          const value = this.values(layer)[point.site];
-          parts.push((layer.short || layer.label) + " " + (layer.classes ? layer.classes[value].name : amount(value, layer.unit)));
-        });
-      } else if (data.layers.length) parts.push("outside of the domain");
-      if (point.reading) parts.push(point.reading.text);
-      box.textContent = parts.join("; ");
+      if (this.at) by("values").textContent = fieldbo.inWords(this.at, data.layers, (layer) => this.values(layer));
     }
 
     legend() {
