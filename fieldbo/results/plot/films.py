@@ -25,7 +25,7 @@ from fieldbo.results.plot.order import COLOURS
 from fieldbo.results.plot.path_effects import cased
 from fieldbo.results.plot.profiles import level
 from fieldbo.results.plot.style import BLUE, RED, VALUE, Look, hue, line_width, mark_size, shade
-from fieldbo.results.plot.surfaces import edge, field, frame, ratio, recolour
+from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, ratio, recolour
 
 DOTS_PER_INCH = 120
 _CASED = cased("black", 1.8)
@@ -152,6 +152,7 @@ class _Map:
         self._field: Collection | None = None
         self._best: Line2D | None = None
         frame(ax, self._domain, named=True)
+        closed_areas(ax, outcome.mission.world.no_go)
         if self._domain.dimension == 2:
             means = [now.mean for now in moments]
             ends: Look = {"vmin": float(np.min(means)), "vmax": float(np.max(means))}

@@ -33,7 +33,7 @@ from fieldbo.results.plot.style import (
     mark_size,
     shade,
 )
-from fieldbo.results.plot.surfaces import edge, field, frame, ratio
+from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, ratio
 
 LAYERS = ("mean", "sd", "probability", "classes", "bound", "truth", "error")
 """Names of the layers of maps; which of them a run has depends on its question."""
@@ -226,6 +226,7 @@ def _map_of(ax: Axes, outcome: Outcome, layer: str, given: Look, *, bar: bool) -
     """Draw a layer over two axes."""
     domain, answer = outcome.mission.world.domain, outcome.answer
     frame(ax, domain)
+    closed_areas(ax, outcome.mission.world.no_go)
     drawn = dict[str, Artist]()
     if layer == "classes":
         assert isinstance(answer, LevelSetAnswer)

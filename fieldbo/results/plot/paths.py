@@ -18,7 +18,7 @@ from fieldbo.results.plot.marks import earlier, mark, optimum_marks, readings
 from fieldbo.results.plot.order import ordered_path
 from fieldbo.results.plot.profiles import moments, optima, profile
 from fieldbo.results.plot.style import RED, VALUE, Look, line_width, mark_size, shade
-from fieldbo.results.plot.surfaces import edge, field, frame, ratio
+from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, ratio
 
 
 def path_picture(outcome: Outcome, width: str = "screen") -> Figure:
@@ -112,6 +112,7 @@ def path_panel(
         (drawn["path"],) = ax.plot(path[:, 0], path[:, 1], label="path", zorder=3, **look)
     else:
         frame(ax, domain, named=True)
+        closed_areas(ax, outcome.mission.world.no_go)
         drawn = _backdrop(ax, outcome, VALUE if cmap is None else {"cmap": cmap}, colorbar=colorbar)
         drawn |= earlier(ax, outcome)
         drawn |= readings(ax, outcome.sites[:, 0], outcome.sites[:, 1], outcome, numbered=numbered)

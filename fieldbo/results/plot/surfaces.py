@@ -26,7 +26,7 @@ from fieldbo.results.plot.cells import cells_of, cut, path_of, triangles
 from fieldbo.results.plot.geography import beside, on_earth
 from fieldbo.results.plot.layout import NAME
 from fieldbo.results.plot.path_effects import cased
-from fieldbo.results.plot.style import Look, letter_size, line_width, shade
+from fieldbo.results.plot.style import RED, Look, letter_size, line_width, shade
 from fieldbo.results.plot.widths import font_size, width_of
 
 _RASTER = 160  # raster points along each axis of a box
@@ -222,6 +222,15 @@ def frame(ax: Axes, domain: Domain, *, named: bool = False, solid: Sequence[Obst
         domain = domain.flat
     _oriented(ax, domain)
     _ground(ax, domain, domain.solid if solid is None else solid, named)
+
+
+def closed_areas(ax: Axes, areas: Sequence[Obstacle]) -> None:
+    """Draw the areas over the first two axes that were closed while a run was under way."""
+    for number, area in enumerate(areas):
+        corners = shapely.get_coordinates(area.polygon.exterior)
+        label = "closed under way" if number == 0 else None
+        look: Look = {"facecolor": "none", "edgecolor": RED, "linewidth": line_width(1.2)}
+        ax.fill(*corners.T, hatch="xx", zorder=2.5, label=label, **look)
 
 
 def _oriented(ax: Axes, domain: Domain) -> None:
