@@ -16,7 +16,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError
 from fieldbo.mission.files import write_whole
 from fieldbo.pages import field_map, tables
-from fieldbo.pages.course import Course, replayed
+from fieldbo.pages.course import Course, evenly, replayed
 from fieldbo.pages.html import page
 from fieldbo.pages.plane import Plane, plane_of
 from fieldbo.pages.raster import Raster, raster_of
@@ -197,7 +197,9 @@ def _data(
     result, mission = course.result, course.result.mission
     battery = sum(spec.battery for spec in mission.vehicles)
     came = tables.outcomes(course)
-    frames = [frame for frame in course.frames if frame.layers or raster is None]
+    frames = [frame for frame in course.frames if frame.layers]
+    if raster is None:
+        frames = [course.frames[k] for k in evenly(len(course.frames), _MOST_FRAMES)]
     read = np.cumsum([0, *(len(getattr(event, "times_s", ())) for event in course.agent.history)])
     steps = []
     for frame in frames:

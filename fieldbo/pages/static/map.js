@@ -14,6 +14,7 @@
   const L = global.L;
   const OUTSIDE = { 16: 0xffff, 32: 0xffffffff };
   const NEAR = 14; // pixels
+  const MANY = 800; // readings; each of more would slow a phone down as an element of its own
   const MARGIN = [40, 30]; // pixels around a domain, for the labels of its axes
 
   /* Return the bytes of a base64 text. */
@@ -267,6 +268,7 @@
     /* Show the first so many readings, each { at, kind, text }, and a ring around the last one. */
     setReadings(readings, count) {
       this._readings = readings.slice(0, count);
+      if (readings.length > MANY && !this._renderer) this._renderer = L.canvas({ pane: "marks" });
       while (this._drawn.length > count) this._drawn.pop().remove();
       for (let k = this._drawn.length; k < count; k++) this._drawn.push(this._dot(readings[k]).addTo(this.map));
       if (this._ring) this._ring.remove();
@@ -281,7 +283,7 @@
       const passing = reading.kind === "on the way";
       return L.circleMarker(reading.at, {
         pane: "marks", interactive: false, radius: passing ? 1.2 : 4, color: "#000", weight: 1,
-        fillColor: passing ? "#000" : "#fff", fillOpacity: 1,
+        fillColor: passing ? "#000" : "#fff", fillOpacity: 1, renderer: this._renderer,
       });
     }
 
