@@ -10,7 +10,9 @@ import typer
 EXAMPLES = """
 **Examples**
 
-`fieldbo console lake-3` - watch and steer a run that is under way, or look at one that has ended
+`fieldbo console` - watch and steer the run that is under way
+
+`fieldbo console lake-3` - the same by its name; or look at one that has ended
 
 `fieldbo console my-survey.toml --by-hand` - start a mission whose readings you enter in the browser
 
@@ -26,12 +28,13 @@ its own: Ctrl-C ends the console only. Needs the extra *console*: pip install 'f
 
 def console(
     run: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            help="A run folder, or its name in *runs/*; or a mission to start: its name, or a TOML file.",
-            metavar="RUN|MISSION",
+            help="A run folder, or its name in *runs/*; or a mission to start: its name, or a TOML file. By "
+            "default, the run in *runs/* that is under way.",
+            metavar="[RUN|MISSION]",
         ),
-    ],
+    ] = None,
     by_hand: Annotated[
         bool, typer.Option("--by-hand", help="Start the mission, and enter the readings in the browser.")
     ] = False,
@@ -78,7 +81,7 @@ def console(
     place.check_certificate()
     place.bound().close()  # before a mission is started
     out_to = terminal()
-    file = _record(run, by_hand=by_hand, vehicles=vehicle or [], settings=set_ or [], out=out)
+    file = _record(run or _under_way(), by_hand=by_hand, vehicles=vehicle or [], settings=set_ or [], out=out)
 
     def ready(address: str) -> None:
         if network is not None and cert is None:
@@ -94,6 +97,23 @@ def console(
 
     serve(file, place, ready)
     out_to.print(f"The console has ended. To return: fieldbo console {file.parent}", markup=False)
+
+
+def _under_way() -> str:
+    """Return the only run in ``runs/`` that a process carries out."""
+    from fieldbo.errors import InputError
+    from fieldbo.runs.folder import RECORD
+    from fieldbo.runs.record.lock import is_being_written
+
+    live = sorted(str(f.parent) for f in Path("runs").glob(f"*/{RECORD}") if is_being_written(f))
+    if len(live) == 1:
+        return live[0]
+    raise InputError(
+        f"{len(live)} runs are under way: {', '.join(live)}" if live else "no run is under way in runs/",
+        expected="the name of a run, or of a mission to start",
+        where="fieldbo console",
+        fix=f"name one: fieldbo console {live[0]}" if live else "list your runs with: fieldbo runs",
+    )
 
 
 def _record(run: str, *, by_hand: bool, vehicles: list[str], settings: list[str], out: Path | None) -> Path:
