@@ -1,5 +1,6 @@
 """Commands to a run under way: what the vehicle does, what the record holds, and what can't be obeyed."""
 
+import json
 import sqlite3
 import threading
 import time
