@@ -29,6 +29,7 @@ from fieldbo.runs.explanation.words import best_of, place, reasons_for
 from fieldbo.runs.export.features import stretches
 from fieldbo.runs.record.rows import Row
 from fieldbo.runs.state import RunState
+from fieldbo.vehicles.tasks import Tasks
 from fieldbo.vehicles.typed_places import typed_places
 
 _LINES = 200
@@ -202,19 +203,21 @@ class View:
             "order": None if order is None else str(order.id),
             "home": isinstance(order, GoHome),
             "place": "" if site is None or np.isnan(site).any() else self._places.answer(site),
-            "legs": self._legs(state, order),
+            "task": self._task(state, order),
             "site": [] if site is None else [_finite(x) for x in site],
             "cost": None if order is None else order.expected_cost,
             "last": None if last is None else {"order": last.order, "value": _finite(last.values[-1])},
         }
 
-    def _legs(self, state: RunState, order: Order | None) -> str:
-        """Return distance and bearing of each leg of an order, in a world on the Earth."""
-        if order is None or self.domain.crs is None or order.site is None:
-            return ""
-        at = state.agent.vehicles[order.vehicle].position
-        points = [at, *(order.route[1:] if len(order.route) else [order.site])]
-        return self._places.legs(np.stack(points)).strip()
+    def _task(self, state: RunState, order: Order | None) -> list[str]:
+        """Return the lines that tell a person what to do."""
+        if order is None:
+            return []
+        vehicle = state.agent.vehicles[order.vehicle]
+        tasks = Tasks(state.agent.mission, order.vehicle)
+        moved = any(isinstance(event, Observation) for event in state.agent.history)
+        text = tasks.text(order, vehicle.position, moved=moved)
+        return [line.strip() for line in text.splitlines()]
 
     # -- the map ---------------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.costs.chain import Modular
 from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError
 from fieldbo.messages import (
@@ -36,11 +35,8 @@ from fieldbo.vehicles.plausible import (
     earlier_values,
     reading_in,
 )
-from fieldbo.vehicles.remote.goals import Goals
-from fieldbo.vehicles.typed_places import DEGREES_HELP, listed, typed_places
-
-_RESOLUTION = 1e-5
-"""Precision of the printed settings, as a fraction of the axis' length."""
+from fieldbo.vehicles.tasks import Tasks, in_a_cell, shown
+from fieldbo.vehicles.typed_places import DEGREES_HELP, typed_places
 
 
 class ByHand(Vehicle):
@@ -91,9 +87,9 @@ class ByHand(Vehicle):
         self.position: Array = self.spec.start
         self._mission, self._number = mission, number
         self._earlier = earlier_values(mission)
-        self._cell = self.world.domain.controls is not None or isinstance(self.world.cost, Modular)
+        self._cell = in_a_cell(mission.world)
         self._moved = False
-        self._goals = Goals(mission, number)
+        self._tasks = Tasks(mission, number)
         domain = self.world.domain
         below = self.world.sensor.below
         helps = (
@@ -126,7 +122,7 @@ class ByHand(Vehicle):
 
     def adopt(self, mission: Mission) -> None:
         self._mission, self.world, self.cost = mission, mission.world, mission.declared_cost
-        self._goals.adopt(mission)
+        self._tasks.adopt(mission)
 
     def send(self, order: Order) -> None:
         """Print the order once those before it are settled.
@@ -142,80 +138,7 @@ class ByHand(Vehicle):
             return
         self._orders.append(order)
         if len(self._orders) == 1:
-            self._announce(order)
-
-    def _announce(self, order: Order) -> None:
-        if isinstance(order, GoHome):
-            home = replace(order, site=self.spec.home)
-            verb = "return" if self._cell else "go home"
-            task = f"{verb}{self._bends(home)} to {self._place(self.spec.home)}"
-            self._write(f"\n{order.id}: {task}{self._legs(home)}")
-            return
-        price = "" if order.expected_cost is None else f"  (about {self._price(order.expected_cost)})"
-        task = self._settings(order) if self._cell else f"go{self._bends(order)} to {self._place(order.site)}"
-        self._write(f"\n{order.id}: {task}{self._level(order)}{price}{self._legs(order)}")
-
-    def _bends(self, order: Order) -> str:
-        """Return the points to pass before the site; nothing if the route is straight, or in a cell."""
-        if self._cell:
-            return ""
-        *bends, _ = self._goals.points(order, self.position)
-        points = [f"({self._places.answer(point)})" for point in bends]
-        return f" via {', '.join(points)}" if points else ""
-
-    def _legs(self, order: Order) -> str:
-        """Return lengths and bearings of the legs to the site, on a line of its own; nothing in a cell."""
-        if self._cell:
-            return ""
-        return self._places.legs(np.stack([self.position, *self._goals.points(order, self.position)]))
-
-    def _settings(self, query: Query) -> str:
-        """Return which variables to set, to keep and not to set, and which modules to run."""
-        chain, axes, free = self.world.cost, self.world.domain.axes, np.isnan(query.site)
-        by_modules = isinstance(chain, Modular)
-        kept = (query.site == self.position) & (
-            by_modules and self._moved
-        )  # everything has to be set at first
-        groups: dict[str, list[str]] = {"set": [], "keep": []}
-        for axis, x, stays in zip(axes, query.site.tolist(), kept, strict=True):
-            if not math.isnan(x):
-                groups["keep" if stays else "set"].append(
-                    f"{axis.name} {shown(axis, x)} {axis.unit}".rstrip()
-                )
-        parts = [f"{verb} {', '.join(settings)}" for verb, settings in groups.items() if settings]
-        if free.any():
-            parts.append(f"do not set {listed([axes[k].name for k in np.flatnonzero(free)])}")
-        if isinstance(chain, Modular):
-            parts.append(f"run {self._modules(chain, query.site)}")
-        return "; ".join(parts)
-
-    def _modules(self, chain: Modular, site: Array) -> str:
-        """Return which modules of a chain to run, each with its cost if that is declared."""
-        first = int(chain.first_changed(self.position, site[None])[0])
-        names = []
-        for module in chain.modules[first:]:
-            charged = self.cost is not None and (module is not chain.modules[-1] or chain.charge_last)
-            names.append(f"{module.name} ({self._price(module.cost)})" if charged else module.name)
-        return listed(names)
-
-    def _place(self, site: Array | None) -> str:
-        assert site is not None
-        if not self._cell:
-            return self._places.text(site)
-        settings = zip(self.world.domain.axes, site, strict=True)
-        return ", ".join(f"{a.name} {shown(a, x)} {a.unit}".rstrip() for a, x in settings)
-
-    def _level(self, query: Query) -> str:
-        """Return which level of the sensor to use; nothing if there is only one."""
-        sensor, unit = self.world.sensor, self.world.quantity.unit
-        if sensor.settings == 1:
-            return ""
-        site = np.where(np.isnan(query.site), self.world.domain.middle, query.site)
-        sd = float(np.sqrt(sensor.variance(site[None], query.level)[0]))
-        return f" with setting {query.level} (noise sd {sd:.2g}{'' if unit in ('', '1') else f' {unit}'})"
-
-    def _price(self, cost: float) -> str:
-        return f"{cost:g} {self.world.cost_unit}"
+            self._write(f"\n{self._tasks.text(order, self.position, moved=self._moved)}")
 
     def events(self, timeout_s: float) -> list[Event]:
         """Ask for the outcome of the outstanding order; waits for the keyboard, however long.
@@ -245,7 +168,7 @@ class ByHand(Vehicle):
         self._settled.add(str(order.id))
         del self._orders[0]
         if self._orders:
-            self._announce(self._orders[0])
+            self._write(f"\n{self._tasks.text(self._orders[0], self.position, moved=self._moved)}")
         return [event]
 
     def _outcome(self, order: Order) -> Event:
@@ -434,18 +357,3 @@ def check_by_hand(mission: Mission) -> None:
         where="sensor.along",
         fix="delete along from the world's [sensor], or connect the instrument with a vehicle file",
     )
-
-
-def shown(axis: Axis, x: float) -> str:
-    """Return a setting, rounded to a hundred-thousandth of its axis' length.
-
-    Examples
-    --------
-    >>> shown(Axis("x", "", 0, 1), 1 / 3), shown(Axis("t", "K", 1000, 1001), 1000.25)
-    ('0.33333', '1000.25')
-    """
-    decimals = math.ceil(-math.log10(_RESOLUTION * axis.extent))
-    if not 0 <= decimals <= 9:
-        return f"{x:.10g}"
-    text = f"{x:.{decimals}f}"
-    return "0" if float(text) == 0 else text.rstrip("0").rstrip(".") if decimals else text

@@ -374,11 +374,8 @@
     const form = state.form;
     by("form-section").hidden = !form || state.ended;
     if (!form) return;
-    const order = form.order ? state.vehicles.map((v) => v.order).find((o) => o && o.id === form.order) : null;
-    const task = !form.order
-      ? state.vehicles.some((v) => v.paused_by.length) ? "Paused." : "The next order is being chosen."
-      : form.home ? "Go home." : "Go to " + (order ? order.to : form.place) + ".";
-    const lines = [task].concat(form.legs ? [form.legs] : []);
+    const waits = state.vehicles.some((v) => v.paused_by.length) ? "Paused." : "The next order is being chosen.";
+    const lines = form.order ? form.task : [waits];
     const shown = JSON.stringify([form.order, lines]);
     const box = by("task");
     if (box.dataset.shown !== shown) {
