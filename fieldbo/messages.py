@@ -20,6 +20,9 @@ from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, UnknownNameError, printable
 
+LONGEST_CHANNEL = 100
+"""Most characters of the name of a telemetry channel."""
+
 
 class EndReason(StrEnum):
     """Why a run ended: an answered question is distinct from a spent battery."""
@@ -447,6 +450,9 @@ class Telemetry:
         What is left in the whole battery, of which the mission may use only a part.
     doubts : tuple of str
         What the vehicle reported that was not believed.
+    channels : mapping of str to float, optional
+        Other quantities that were heard since the telemetry before, such as the wind: the latest value of
+        each. A mission's holds watch them.
     """
 
     vehicle: int
@@ -458,6 +464,7 @@ class Telemetry:
     measured_s: float | None = None
     pack: float | None = None
     doubts: tuple[str, ...] = ()
+    channels: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         where = f"telemetry of vehicle {self.vehicle}"
@@ -473,6 +480,14 @@ class Telemetry:
         for name in ("remaining", "located_s", "measured_s", "pack"):
             if (value := getattr(self, name)) is not None:
                 _check_finite(name, value, where)
+        if self.channels is not None:
+            channels = {
+                printable(str(name))[:LONGEST_CHANNEL]: _number(f"channels[{name!r}]", value, where)
+                for name, value in self.channels.items()
+            }
+            for name, value in channels.items():
+                _check_finite(f"channels[{name!r}]", value, where)
+            object.__setattr__(self, "channels", channels or None)
 
 
 @dataclass(frozen=True, eq=False)

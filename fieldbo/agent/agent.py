@@ -615,6 +615,8 @@ class Agent:
     def completed(self, command: Command) -> Command:
         """Return a command with what it leaves open, or with why it can't be obeyed; pass it to `tell`."""
         command = replace(command, after=self.asks)
+        if command.refused:
+            return command
         try:
             return completed(self, command)
         except InputError as error:

@@ -32,6 +32,7 @@ from fieldbo.messages import (
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
 from fieldbo.runs.commands import Inbox
+from fieldbo.runs.holds import Holds
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.signals import unbroken
 from fieldbo.runs.state import RunState
@@ -86,6 +87,7 @@ class Loop:
         self.state, self.vehicles, self.record = state, vehicles, record
         self.on_step, self.on_event = on_step, on_event
         self.inbox = None if record is None else Inbox(record)
+        self.holds = Holds(state.agent)
         self.cancelled: set[str] = set()
         self.recalled: dict[int, list[Event]] = {}
         self.silent_since_s: dict[int, float] = {}
@@ -231,9 +233,13 @@ class Loop:
 
     def _command(self, command: Command) -> None:
         """Record a command, and obey it unless it can't be obeyed."""
-        agent = self.state.agent
+        for named in self.holds.named(command):
+            self._give(named)
+
+    def _give(self, command: Command) -> None:
+        """Record a command that names its hold, if any, and obey it unless it can't be obeyed."""
         with unbroken():
-            command = agent.completed(command)
+            command = self.state.agent.completed(command)
             self._tell(command)
         if command.refused:
             return
@@ -301,6 +307,9 @@ class Loop:
         if self.on_event is not None:
             self.on_event(event)
         settled = self.state.tell(event)
+        if isinstance(event, Telemetry):
+            for command in self.holds.take(event):
+                self._give(command)
         if isinstance(event, Correction):
             self._repeat_fits()
         if settled or isinstance(event, Correction):

@@ -922,7 +922,7 @@ def test_a_robot_writes_its_track_when_a_signal_switches_it_off(number, tmp_path
         assert boat.wait() == 0, boat.output
     assert "switched off" in boat.output
     assert "Traceback" not in boat.output
-    assert track.read_text().splitlines()[0] == "x,y"
+    assert track.read_text().splitlines()[0] == "x,y,time_s"
 
 
 @pytest.mark.parametrize("troubles", [(), ("--loss", 0.2, "--double", 0.2)], ids=["good link", "poor link"])

@@ -408,7 +408,7 @@ class OverVisit(Peer):
     kind = "ros2"
 
     def start(self):
-        self.link = f'kind = "{self.kind}"\ndomain_id = {next(DOMAINS)}'
+        self.link = f'kind = "{self.kind}"\ndomain_id = {next(DOMAINS)}\nchannels = {{ wind = "/wind" }}'
 
     def stop(self):
         cut(False)
