@@ -82,7 +82,7 @@ class Hold:
         release = limit if getattr(self, key) is None else getattr(self, key)
         if release > limit if side == "above" else release < limit:
             raise InputError(
-                f"{key} = {release:g}, but {side} = {limit:g}: the hold would end where it begins",
+                f"{key} = {release:g}, but {side} = {limit:g}: the hold would end beyond its limit",
                 expected=f"at {'most' if side == 'above' else 'least'} {limit:g}",
                 where=key,
             )
