@@ -131,7 +131,7 @@ class Result(Outcome):
         >>> result = fieldbo.run(fieldbo.load_mission("lake-level-set", {"agent": {"battery": 100}}))
         >>> ax = Figure().subplots()
         >>> sorted(result.plot.ledger(ax))
-        ['battery', 'left', 'planned', 'reserve', 'spent']
+        ['battery', 'left', 'planned', 'spent']
         """
         from fieldbo.results.plot import ResultPlot
 
