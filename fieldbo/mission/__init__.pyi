@@ -1,5 +1,6 @@
 from .catalogue import list_missions as list_missions
 from .catalogue import list_worlds as list_worlds
+from .hold import Hold as Hold
 from .kinds import COSTS as COSTS
 from .kinds import FIELDS as FIELDS
 from .kinds import POLICIES as POLICIES

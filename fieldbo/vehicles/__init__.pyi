@@ -4,6 +4,7 @@ from .kinds import LINKS as LINKS
 from .kinds import VEHICLES as VEHICLES
 from .load import load_vehicle as load_vehicle
 from .remote.link import BatteryReport as BatteryReport
+from .remote.link import ChannelReport as ChannelReport
 from .remote.link import Connection as Connection
 from .remote.link import Goal as Goal
 from .remote.link import GoalRejected as GoalRejected

@@ -33,6 +33,7 @@ from fieldbo.vehicles.mqtt.link import Mqtt
 from fieldbo.vehicles.mqtt.protocol import Codec, json_object
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
+    ChannelReport,
     Goal,
     GoalRejected,
     GoalResult,
@@ -317,6 +318,31 @@ def anyone(file):
 def pond_of(folder):
     """Write the pond; return its mission and its world's file."""
     return pond_mission(folder), folder / "pond" / "world.toml"
+
+
+def test_a_weather_station_on_the_same_broker_is_heard_and_what_it_said_before_is_not(tmp_path, broker):
+    sources = '{ wind = "tests/weather/wind", gusts = "tests/weather/station#gust_speed" }'
+    boat = vehicle_file(tmp_path, broker.port, f"channels = {sources}")
+    with anyone(boat) as publish:
+        station = paho.Client(paho.CallbackAPIVersion.VERSION2)
+        station.connect("localhost", broker.port)
+        station.loop_start()
+        station.publish("tests/weather/wind", b"99", qos=1, retain=True).wait_for_publish(5.0)
+        with heard(boat, pond_mission(tmp_path)) as (connection, signals):
+            until(lambda: connection._client.ready)
+            time.sleep(0.3)  # what is retained would be here by now
+            station.publish("tests/weather/wind", b"7.5", qos=1).wait_for_publish(5.0)
+            station.publish("tests/weather/station", b'{"gust_speed": 9.5}', qos=1).wait_for_publish(5.0)
+            publish("telemetry", {"channels": {"voltage": 12.5}})
+            until(lambda: len(signals) >= 4)
+        station.publish("tests/weather/wind", b"", qos=1, retain=True).wait_for_publish(5.0)
+        station.disconnect()
+        station.loop_stop()
+    assert [one for one in signals if isinstance(one, ChannelReport)] == [
+        ChannelReport("wind", 7.5),
+        ChannelReport("gusts", 9.5),
+        ChannelReport("voltage", 12.5),
+    ]
 
 
 class TestContract(VehicleContract):
