@@ -598,6 +598,16 @@ def test_a_robot_with_very_many_channels_can_not_crowd_out_those_that_holds_watc
     assert heard.doubts == (f"more than {MOST_CHANNELS} channels: others are ignored",)
 
 
+def test_rubbish_on_very_many_channels_is_doubted_a_bounded_number_of_times(on_air):
+    vehicle, say = on_air
+    for k in range(1000):
+        say(ChannelReport(f"channel {k}", math.inf))
+    say(ChannelReport("wind", 9.0))
+    (heard,) = (event for event in vehicle.events(0.0) if isinstance(event, Telemetry))
+    assert heard.channels == {"wind": 9.0}
+    assert len(heard.doubts) == MOST_CHANNELS + 1
+
+
 def test_a_watched_channel_that_falls_silent_is_a_doubt(on_air, monkeypatch):
     vehicle, say = on_air
     monkeypatch.setattr("fieldbo.vehicles.remote.channels._SILENT_S", 0.05)

@@ -63,6 +63,8 @@ class Channels:
 
     def __init__(self, holds: Sequence[Hold], doubt: Callable[[str, str], None]) -> None:
         self._holds, self._doubt = tuple(holds), doubt
+        self._watched = {hold.channel for hold in holds}
+        self._others: set[str] = set()
         self._values: dict[str, float] = {}
         self._new: set[str] = set()
         self._told: dict[str, Zone] = {}
@@ -72,8 +74,9 @@ class Channels:
     def take(self, report: ChannelReport, now_s: float) -> None:
         """Take a value; one that is not a finite number is not believed, and NaN is no value."""
         name, value = report.name, report.value
-        others = self._values.keys() - self._watched
-        if name not in self._values and name not in self._watched and len(others) >= MOST_CHANNELS:
+        if name not in self._watched and len(self._others) < MOST_CHANNELS:
+            self._others.add(name)
+        if name not in self._watched | self._others:
             self._doubt("channels", f"more than {MOST_CHANNELS} channels: others are ignored")
         elif math.isnan(value):
             return
@@ -83,10 +86,6 @@ class Channels:
             self._values[name] = value
             self._new.add(name)
             self._heard_s[name] = now_s
-
-    @property
-    def _watched(self) -> set[str]:
-        return {hold.channel for hold in self._holds}
 
     def matter(self, now_s: float) -> bool:
         """Return True if a new value matters to a hold, so that telemetry is due at once.
