@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
-from fieldbo.messages import Command, Correction, EndReason, Event, Fitted, GoHome, Order, Query, settles
+from fieldbo.messages import Command, Correction, EndReason, Event, Fitted, Order, settles
 from fieldbo.mission.mission import Mission
 from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.result import Result
@@ -156,7 +156,7 @@ class RunState:
 
     def _replay_message(self, row: Row) -> None:
         message = row.message
-        if isinstance(message, Query | GoHome):
+        if isinstance(message, Order):
             self.agent.replay(message, row.body["memory"], row.body["why"])
             self.issue([message])
             return

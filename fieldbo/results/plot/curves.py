@@ -41,7 +41,7 @@ def curve_picture(outcome: Outcome, width: str = "screen") -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Cost in the world's unit, from 0 to the battery. For a level set: F1, precision and recall (unless the
+        Cost in the world's unit, from 0 to what all batteries hold. For a level set: F1, precision and recall (unless the
         world is live), expected F1 with its final 90% interval, and the fraction of unclassified sites, from
         0 to 1. For an optimum: the regret on a log scale, in the quantity's unit; in a live world, the
         reported value with its final 90% interval; in a factory cell, also where the cost went, see
@@ -50,7 +50,7 @@ def curve_picture(outcome: Outcome, width: str = "screen") -> Figure:
     if outcome.cell_runs.names and isinstance(outcome.answer, OptimumAnswer):
         return plays_picture(outcome, width)
     mission = outcome.mission
-    battery = sum(c.battery for c in mission.vehicles)
+    battery = sum(c.capacity for c in mission.vehicles)
     figure = new_figure(8, 5, width)
     ax = figure.subplots()
     if isinstance(outcome.answer, LevelSetAnswer):
@@ -60,7 +60,13 @@ def curve_picture(outcome: Outcome, width: str = "screen") -> Figure:
     else:
         _regret(ax, outcome)
     if outcome.cost > battery:
-        ax.axvline(battery, color="black", linewidth=0.9, linestyle=":", label="battery")
+        ax.axvline(
+            battery,
+            color="black",
+            linewidth=0.9,
+            linestyle=":",
+            label="battery" if not outcome.several_batteries else "all batteries",
+        )
     ax.set(xlim=(0, max(battery, outcome.cost)))
     ax.set(xlabel=cost_label(outcome))
     opened(ax)
