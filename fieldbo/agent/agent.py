@@ -689,7 +689,9 @@ class Agent:
         lost = event.order in state.ledger_of(event.order).lost
         state.observed(event, order_number(event.order))
         if event.last and isinstance(order, Recharge):
-            state.renew(order.battery)
+            if event.complete:
+                state.renew(order.battery)
+            state.recharge_denied |= not event.complete and event.order not in self.withdrawn
         elif event.last and isinstance(order, GoHome) and event.complete:
             state.came_home, state.home_rejected = not state.queue, False
         self._parts_seen.add((event.order, event.part))

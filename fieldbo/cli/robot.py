@@ -113,8 +113,8 @@ def robot(
     recharge: Annotated[
         float | None,
         typer.Option(
-            help="Seconds without a goal after which the battery is full again, as if it was changed; without "
-            "it, nobody changes it.",
+            help="Seconds without a goal after which the battery is full again, as if it had been changed; "
+            "without it, nobody changes it.",
             metavar="SECONDS",
         ),
     ] = None,

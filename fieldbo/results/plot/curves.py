@@ -41,11 +41,11 @@ def curve_picture(outcome: Outcome, width: str = "screen") -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Cost in the world's unit, from 0 to what all batteries hold. For a level set: F1, precision and recall (unless the
-        world is live), expected F1 with its final 90% interval, and the fraction of unclassified sites, from
-        0 to 1. For an optimum: the regret on a log scale, in the quantity's unit; in a live world, the
-        reported value with its final 90% interval; in a factory cell, also where the cost went, see
-        `plays_picture`.
+        Cost in the world's unit, from 0 to what all batteries hold. For a level set: F1, precision and recall
+        (unless the world is live), expected F1 with its final 90% interval, and the fraction of unclassified
+        sites, from 0 to 1. For an optimum: the regret on a log scale, in the quantity's unit; in a live
+        world, the reported value with its final 90% interval; in a factory cell, also where the cost went,
+        see `plays_picture`.
     """
     if outcome.cell_runs.names and isinstance(outcome.answer, OptimumAnswer):
         return plays_picture(outcome, width)
@@ -60,6 +60,7 @@ def curve_picture(outcome: Outcome, width: str = "screen") -> Figure:
     else:
         _regret(ax, outcome)
     if outcome.cost > battery:
+        label = "all batteries" if outcome.several_batteries else "battery"
         ax.axvline(
             battery,
             color="black",

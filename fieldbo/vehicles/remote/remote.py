@@ -341,7 +341,7 @@ class Remote(Vehicle):
         return [*([] if first is None else [first]), *self._queue]
 
     def _with_home(self, order: Order) -> Order:
-        """Return the order with the vehicle's home as its site if it is the trip home, or a recharge there."""
+        """Return the order with the vehicle's home as its site if it leads, or keeps it, there."""
         return replace(order, site=self.spec.home) if isinstance(order, GoHome | Recharge) else order
 
     def _send_next(self) -> None:
@@ -401,7 +401,7 @@ class Remote(Vehicle):
             self._check_battery(self._charge)
 
     def _check_battery(self, report: BatteryReport | None) -> None:
-        """Settle the recharge that is waited for if a report shows that it is done, or none is to be expected."""
+        """Settle the recharge if a report shows that it is done, or if no report is to be expected."""
         order, settings = self._recharge, self.spec.recharge
         if order is None or settings is None:
             return
