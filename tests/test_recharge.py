@@ -459,7 +459,7 @@ def test_a_person_who_stops_at_the_battery_is_asked_again_on_resuming(tmp_path):
 
 def robot_of(mission, **settings):
     spec = mission.vehicles[0]
-    given = {"battery": spec.battery, "speedup": 200.0, "recharge_s": 60.0} | settings
+    given = {"battery": spec.battery, "speedup": 200.0, "recharge_s": 1000.0} | settings
     return Robot(mission.world, seed=mission.seed, start=spec.start, **given)
 
 
@@ -578,7 +578,7 @@ def order_in(record, event):
 def poll_of(mission, folder, kind, polls=3):
     """Return at which poll of an undisturbed run an order of some kind is outstanding."""
     (folder / "first").mkdir()
-    _, vehicle, rows = steered(mission, folder / "first", {}, polls=polls)
+    *_, rows = steered(mission, folder / "first", {}, polls=polls)
     orders = [row.kind for row in rows if row.kind in ("query", "go-home", "recharge")]
     return polls * orders.index(kind) + polls - 1
 

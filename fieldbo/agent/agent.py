@@ -253,10 +253,9 @@ class Agent:
         if state.ended is not None:
             again = state.retry_home and state.affordable_home
             return self._finish(vehicle, state.ended) if again else Stop(state.ended)
-        if state.sent_home:
-            return self._finish(vehicle, EndReason.STOPPED_BY_OPERATOR)
-        if state.out_of_touch:
-            return self._finish(vehicle, EndReason.VEHICLE_LOST)
+        if state.sent_home or state.out_of_touch:
+            lost = not state.sent_home
+            return self._finish(vehicle, EndReason.VEHICLE_LOST if lost else EndReason.STOPPED_BY_OPERATOR)
         if state.unpriced is not None:
             raise InputError(
                 f"another order was asked for while {state.unpriced}, whose cost is unknown, is outstanding",

@@ -44,7 +44,7 @@ def is_worthwhile(agent: Agent, vehicle: int) -> bool:
 
 
 def short_of(agent: Agent, state: VehicleState) -> str | None:
-    """Return the limit that rules out most sites, with the next battery if there is one; None if none does."""
+    """Return the limit that rules out most sites, with another battery if one is left; None without any."""
     sites, sets = agent.domain.sites[~agent.rejected], _sets(agent)
     if not len(sites):
         return None

@@ -61,13 +61,7 @@ def curve_picture(outcome: Outcome, width: str = "screen") -> Figure:
         _regret(ax, outcome)
     if outcome.cost > battery:
         label = "all batteries" if outcome.several_batteries else "battery"
-        ax.axvline(
-            battery,
-            color="black",
-            linewidth=0.9,
-            linestyle=":",
-            label="battery" if not outcome.several_batteries else "all batteries",
-        )
+        ax.axvline(battery, color="black", linewidth=0.9, linestyle=":", label=label)
     ax.set(xlim=(0, max(battery, outcome.cost)))
     ax.set(xlabel=cost_label(outcome))
     opened(ax)

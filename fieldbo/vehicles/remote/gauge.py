@@ -74,6 +74,8 @@ class BatteryGauge:
         When the latest report arrived.
     settled_s : float
         When the latest result of an order arrived.
+    settled_pack : float or None
+        What was left in the whole battery then, as reported.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class BatteryGauge:
         self.pack: float | None = None
         self.left = self._battery
         self.measured_s = self.settled_s = -math.inf
+        self.settled_pack: float | None = None
         self._lowest: float | None = None
         self._higher: float | None = None
         self._offset = self._charged = 0.0
@@ -149,13 +152,14 @@ class BatteryGauge:
         """Take a report while the battery is being changed; return True once it is of a charged one.
 
         If the mission may use only a part of a battery, a level may be high enough before: it must also have
-        risen.
+        risen since the vehicle came home.
         """
         amount, tolerance = self._amount(report), self.accuracy + _ROUNDING * self._full
         if amount is None or amount < _CHARGED * self._battery - tolerance:
             return False
         partial = self._full > self._battery
-        if partial and self.pack is not None and amount <= self.pack + tolerance:
+        before = self.pack if self.settled_pack is None else self.settled_pack
+        if partial and before is not None and amount <= before + tolerance:
             return False
         self.replace()
         self._offset = max(0.0, amount - self._battery) if partial else 0.0

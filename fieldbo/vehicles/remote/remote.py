@@ -406,8 +406,8 @@ class Remote(Vehicle):
         if order is None or settings is None:
             return
         if report is None:
-            silent = self._charge is None and not self._filter.reports_battery
-            if not silent or time.monotonic() < self._recharge_s + settings.takes_s:
+            too_early = time.monotonic() < self._recharge_s + settings.takes_s
+            if self._filter.reports_battery or too_early:
                 return
         if not self._filter.take_new_battery(report):
             return

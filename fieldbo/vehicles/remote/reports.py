@@ -194,6 +194,7 @@ class ReportFilter:
                 measured_s = event.time_s if event.measured_s is None else event.measured_s
                 if measured_s >= self._renewed_s:
                     self._gauge.recall(event, fresh=measured_s > self._settled_s)
+        self._gauge.settled_pack = self._gauge.pack
         for order in orders:
             self.begin(order)
             self._legs[str(order.id)].resumed = True
@@ -379,7 +380,7 @@ class ReportFilter:
         leg.since_s, leg.battery = observation.time_s, self._gauge.mark(clock_s())
         if observation.last:
             self._settled_s = max(self._settled_s, observation.time_s)
-            self._gauge.settled_s = clock_s()
+            self._gauge.settled_s, self._gauge.settled_pack = clock_s(), self._gauge.pack
         if leg.number >= self._newest:
             self._newest, self.position = leg.number, observation.position
             if reported is not None:
