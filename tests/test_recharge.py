@@ -361,7 +361,7 @@ def short_run(tmp_path_factory):
 
 def test_exports_name_the_battery_of_each_reading(short_run, tmp_path):
     export(short_run, ["csv", "mcap"], tmp_path)
-    with (tmp_path / "readings.csv").open() as file:
+    with (tmp_path / "observations.csv").open() as file:
         assert {row["battery"] for row in csv.DictReader(file)} == {"1", "2"}
     with (tmp_path / "run.mcap").open("rb") as file:
         sent = [json.loads(m.data) for _, c, m in make_reader(file).iter_messages() if c.topic == "/battery"]
@@ -369,8 +369,7 @@ def test_exports_name_the_battery_of_each_reading(short_run, tmp_path):
 
 
 def test_a_recharge_is_explained(short_run):
-    run_again = load_run(short_run)
-    orders = [order for order, _, _ in run_again.accounts[0].lines]
+    orders = [order for order, _, _ in load_run(short_run).result().accounts[0].lines]
     at = next(k for k, order in enumerate(orders) if isinstance(order, Recharge))
     assert "home, because battery 1 affords no further query" in str(explain(short_run, at - 1))
     assert "change the battery, because battery 1 affords no further query" in str(explain(short_run, at))

@@ -14,6 +14,8 @@ from tempfile import TemporaryDirectory
 import many_worlds
 import numpy as np
 import pytest
+from test_steered_worlds import commands_for
+from underway import steered
 
 from fieldbo.errors import InputError
 from fieldbo.messages import Recharge
@@ -76,13 +78,14 @@ def _wrong_numbers(spec, result):
     """Yield batteries that were not changed at home one by one, and orders or readings that name another."""
     account, present = result.accounts[0], 1
     issued = {order.id: order for order, _, _ in account.lines}
-    changes = [order.battery for order in issued.values() if isinstance(order, Recharge)]
+    done = [issued[event.order] for event in result.observations if event.complete]
+    changes = [order.battery for order in done if isinstance(order, Recharge)]
     if changes != list(range(2, account.batteries_used + 1)) or account.batteries_used > spec.batteries:
         yield f"batteries {changes} of {spec.batteries}"
     for event in result.observations:
         order = issued[event.order]
         if isinstance(order, Recharge):
-            present = order.battery
+            present = order.battery if event.complete else present
             if not np.array_equal(event.position, spec.home):
                 yield f"battery {order.battery} came at {event.position}"
         elif account.battery_of[event.order] != present:
@@ -149,6 +152,30 @@ def test_no_battery_is_overdrawn_and_all_are_changed_at_home(tmp_path, first):
 
     assert wrong == {}
     assert len(used) > BLOCK / 2
+    assert max(used) > 1
+
+
+@pytest.mark.parametrize("first", range(0, 120, 40))
+def test_commands_leave_every_battery_enough_for_the_trip_home(tmp_path, monkeypatch, first):
+    monkeypatch.setattr("fieldbo.runs.loop._WAIT_S", 0.002)
+    wrong, used = {}, []
+    for seed in range(first, first + 40):
+        if (mission := mission_of(seed)) is None:
+            continue
+        (folder := tmp_path / f"{seed}").mkdir()
+        rng = np.random.default_rng(seed)
+        given = commands_for(mission, rng)
+        result, _, rows = steered(mission, folder, given, polls=int(rng.integers(1, 5)), seed=seed)
+        found = [fault for fault in wrong_with(mission, result) if "through an obstacle" not in fault]
+        found += ["it did not end"] if result.end_reason is None else []
+        replayed = RunState(mission, "run")
+        replayed.replay(rows)
+        if repr(replayed.result().accounts[0].lines) != repr(result.accounts[0].lines):
+            found.append("a replay differs")
+        wrong |= {seed: found} if found else {}
+        used.append(result.accounts[0].batteries_used)
+
+    assert wrong == {}
     assert max(used) > 1
 
 
