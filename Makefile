@@ -54,6 +54,7 @@ pictures: .venv/.installed     ## draw the README's pictures anew
 	rm -rf build/pictures
 	$(BIN)/python -c "import runpy; runpy.run_path('examples/13_plan_a_tour.py')['figure'].savefig('examples/pictures/tour.png', dpi=120)"
 	$(BIN)/python -c "import runpy; runpy.run_path('examples/14_plan_a_search.py')['figure'].savefig('examples/pictures/search-tour.png', dpi=120)"
+	$(BIN)/python -c "import runpy; runpy.run_path('examples/15_draw_your_own_pictures.py')['figure'].savefig('examples/pictures/own-pictures.png', dpi=120)"
 
 bench: .venv/.installed-dev    ## measure the speed of fieldbo alone
 	$(BIN)/python benchmarks/run.py --no-peers
@@ -103,6 +104,7 @@ clean:                         ## remove what this Makefile made; runs/ is yours
 .venv/.installed-peers: pyproject.toml tests/peers/requirements.txt | .venv/bin/uv
 	$(call INSTALL,.venv) --editable '.[dev,mqtt,mavlink]' --requirement tests/peers/requirements.txt
 	command -v mosquitto || PATH="$$PATH:/usr/sbin" command -v mosquitto || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq mosquitto'
+	command -v chromium || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq chromium'
 	touch $@ .venv/.installed .venv/.installed-dev
 
 # ROS 2 fixes the versions of its own wheels, and so has an environment of its own.

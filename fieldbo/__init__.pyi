@@ -21,6 +21,7 @@ from .mission.mission import Mission as Mission
 from .results.result import Result as Result
 from .runs.advice.advise import advise as advise
 from .runs.explanation.explain import explain as explain
+from .runs.film import animate as animate
 from .runs.load import load_run as load_run
 from .runs.record.record import Record as Record
 from .runs.runner import resume as resume

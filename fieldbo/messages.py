@@ -20,6 +20,9 @@ from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, UnknownNameError, printable
 
+LONGEST_CHANNEL = 100
+"""Most characters of the name of a telemetry channel."""
+
 
 class EndReason(StrEnum):
     """Why a run ended: an answered question is distinct from a spent battery."""
@@ -494,6 +497,9 @@ class Telemetry:
         What is left in the whole battery, of which the mission may use only a part.
     doubts : tuple of str
         What the vehicle reported that was not believed.
+    channels : mapping of str to float, optional
+        Other quantities that were heard since the telemetry before, such as the wind: the latest value of
+        each. A mission's holds watch them.
     """
 
     vehicle: int
@@ -505,6 +511,7 @@ class Telemetry:
     measured_s: float | None = None
     pack: float | None = None
     doubts: tuple[str, ...] = ()
+    channels: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         where = f"telemetry of vehicle {self.vehicle}"
@@ -520,6 +527,14 @@ class Telemetry:
         for name in ("remaining", "located_s", "measured_s", "pack"):
             if (value := getattr(self, name)) is not None:
                 _check_finite(name, value, where)
+        if self.channels is not None:
+            channels = {
+                printable(str(name))[:LONGEST_CHANNEL]: _number(f"channels[{name!r}]", value, where)
+                for name, value in self.channels.items()
+            }
+            for name, value in channels.items():
+                _check_finite(f"channels[{name!r}]", value, where)
+            object.__setattr__(self, "channels", channels or None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -633,7 +648,57 @@ class Command:
             object.__setattr__(self, name, printable(str(getattr(self, name))))
 
 
-Event = Observation | Rejected | Lost | Telemetry | Correction | Fitted | Command
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a person entered in a form about an order, or about the reading of one that is done.
+
+    Parameters
+    ----------
+    id : str
+        Identifies the answer: it counts once.
+    order : str
+        Id of the order.
+    value : float or None
+        The reading in the user's unit; NaN or None if it failed. Not used for the trip home.
+    position : (d,) array or None
+        Where it was taken; by default the query's site.
+    cost : float or None
+        What the order really took; by default what was expected.
+    skipped : bool
+        Whether the site can't be reached; nothing else counts then.
+    confirmed : bool
+        Whether the person has confirmed numbers that were doubted.
+    by : str
+        Who entered it, for people.
+    refused : str
+        Why it was not accepted; empty if it was.
+    """
+
+    id: str
+    order: str
+    value: float | None = None
+    position: Array | None = None
+    cost: float | None = None
+    skipped: bool = False
+    confirmed: bool = False
+    by: str = ""
+    refused: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"answer to {printable(str(self.order))}"
+        value = math.nan if self.value is None else _number("value", self.value, where)
+        object.__setattr__(self, "value", value)
+        if self.position is not None:
+            object.__setattr__(self, "position", _row("position", self.position, where))
+            _check_finite("position", self.position, where)
+        if self.cost is not None:
+            object.__setattr__(self, "cost", _number("cost", self.cost, where))
+            _check_finite("cost", self.cost, where, least=0.0)
+        for name in ("id", "order", "by", "refused"):
+            object.__setattr__(self, name, printable(str(getattr(self, name))))
+
+
+Event = Observation | Rejected | Lost | Telemetry | Correction | Fitted | Command | Answer
 
 _KINDS: dict[str, type] = {
     "query": Query,
@@ -646,6 +711,7 @@ _KINDS: dict[str, type] = {
     "correction": Correction,
     "fitted": Fitted,
     "command": Command,
+    "answer": Answer,
 }
 _NAMES = {cls: name for name, cls in _KINDS.items()}
 

@@ -406,3 +406,15 @@ def test_averaged_intervals_hold_far_more_often_than_those_of_fits(tmp_path):
         assert done.returncode == 0, done.stderr
         held[flag] = float(done.stdout.splitlines()[-1].split("|")[4].split("%")[0])
     assert held[()] >= 75 > held["--fits",]
+
+
+def test_no_averaged_probability_exceeds_one():
+    """Weights that sum to one up to rounding, and sites that are certainly above the threshold."""
+    belief = Belief(Matern52(1.0, np.array([0.3])))
+    surfaces = [Surface(belief, np.linspace(0, 1, 50)[:, None]) for _ in range(7)]
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        weights = rng.dirichlet(np.ones(7))
+        p = AveragedSurface(surfaces, weights).exceedance(-50.0)
+        assert p.max() <= 1.0
+        assert p.min() > 0.999999

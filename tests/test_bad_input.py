@@ -115,6 +115,11 @@ def added(table, line, where=None, name=None, file="m.toml"):
     return case(f"[{table}]", f"[{table}]\n{line}", where, name, file)
 
 
+def held(lines, where, name=None):
+    """A mission with a hold of these lines."""
+    return case("[model]", f"[[hold]]\n{lines}\n[model]", where, name)
+
+
 WRONG_MISSIONS = [
     # names
     case('"tiny"', '"tyny"', "world", "tiny"),
@@ -226,6 +231,15 @@ WRONG_MISSIONS = [
     case("world =", "title = 1979-05-27\nworld =", "title"),
     case("[policy]", "[policy.x]", "policy.kind"),
     case('kind = "level-set"\nthreshold = 0.2\n[agent]\nbattery = 30\n', "[agent]\n", "question.kind"),
+    # holds
+    held("above = 8", "hold[0].channel"),
+    held('channel = "wind"', "hold[0]"),
+    held('channel = "wind"\nabove = 8\nbelow = 3', "hold[0]"),
+    held('channel = "wind"\nabove = 8\nrelease_below = 9', "hold[0].release_below"),
+    held('channel = "wind"\nabove = 8\nrelease_above = 9', "hold[0].release_above"),
+    held('channel = "wind"\nabove = inf', "hold[0].above"),
+    held('channel = "wind"\nabove = 8\ndelay = 60', "hold[0].delay", "delay_s"),
+    held('channel = "wind"\nabove = 8\n[[hold]]\nchannel = "wind"\nabove = 9', "hold[1].name"),
 ]
 
 

@@ -11,7 +11,8 @@ import pytest
 import fieldbo
 from fieldbo.domain.axes import Axis
 from fieldbo.messages import Query, Rejected
-from fieldbo.vehicles.by_hand import ByHand, shown
+from fieldbo.vehicles.by_hand import ByHand
+from fieldbo.vehicles.tasks import shown
 
 CHAIN = """format = 1
 version = "1"

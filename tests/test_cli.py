@@ -135,7 +135,19 @@ def observed(folder):
 
 def test_the_help_lists_every_command_and_how_to_start(said):
     text = said("--help")
-    for name in ("run", "check", "worlds", "missions", "show", "schema", "compare", "advise", "new"):
+    for name in (
+        "run",
+        "check",
+        "worlds",
+        "missions",
+        "schema",
+        "show",
+        "plot",
+        "animate",
+        "compare",
+        "advise",
+        "new",
+    ):
         assert f" {name} " in text
     assert "Start with: fieldbo run lake-level-set" in text
     assert said("-h") == text
@@ -161,6 +173,8 @@ def test_the_help_of_run_has_examples_exit_codes_and_every_file(said):
         ("missions",),
         ("policies",),
         ("show",),
+        ("plot",),
+        ("animate",),
         ("schema",),
         ("compare",),
         ("advise",),

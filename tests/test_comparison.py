@@ -17,11 +17,13 @@ import pytest
 from scipy.stats import sem, ttest_rel
 
 from fieldbo.errors import InputError
-from fieldbo.results.metrics import F1, REGRET
+from fieldbo.results.metrics import BEST_REGRET, F1, REGRET
 from fieldbo.runs import comparison, parallel
 from fieldbo.runs.comparison import Case, compare, prepared
-from fieldbo.runs.comparison_scores import calibration, differences_at, score_of, scores_at, targets
-from fieldbo.runs.comparison_table import COLUMNS, held
+from fieldbo.runs.comparison_pictures import profile_figure
+from fieldbo.runs.comparison_scores import calibration, differences_at, score_in, score_of, scores_at, targets
+from fieldbo.runs.comparison_table import COLUMNS, held, write_rows
+from fieldbo.runs.performance_profiles import performance_profiles
 from fieldbo.runs.runner import run
 
 WORLD = """format = 1
@@ -568,3 +570,104 @@ def test_missions_with_different_cost_units_are_not_compared(tmp_path):
 def test_draw_seed_and_start_can_not_be_overridden(tmp_path, override):
     with pytest.raises(InputError, match="a comparison sets"):
         compare(["lake-random"], 1, 1, tmp_path / "t.csv", override)
+
+
+# -- performance profiles ----------------------------------------------------------------------------------
+
+
+def table_of(costs):
+    """Return rows in which missions reach F1 0.9 at a cost by (draw, start); None if they never do."""
+    rows = []
+    for mission, runs in costs.items():
+        for (draw, start), cost in runs.items():
+            base = dict.fromkeys(COLUMNS, "") | {"mission": mission, "draw": str(draw), "start": str(start)}
+            base |= {"battery": "100", "cost_unit": "s"}
+            rows.append(base | {"row": "step", "cost": "1", "f1": "0.2"})
+            rows += [] if cost is None else [base | {"row": "step", "cost": str(cost), "f1": "0.95"}]
+            rows.append(base | {"row": "run", "cost": "90"})
+    return rows
+
+
+PROBLEMS = {
+    "a": {(0, 0): 10, (0, 1): 40, (1, 0): 30, (1, 1): None},
+    "b": {(0, 0): 20, (0, 1): 20, (1, 0): None, (1, 1): None},
+}
+
+
+def test_a_profile_is_the_fraction_of_problems_within_a_factor_of_the_lowest_cost():
+    profiles = performance_profiles(table_of(PROBLEMS), 0.9)
+    for mission, fraction, reached in (("a", [0.5, 0.75], 3), ("b", [0.25, 0.5], 2)):
+        profile = profiles[mission]
+        assert profile.factors.tolist() == [1.0, 2.0]
+        assert profile.fraction.tolist() == fraction
+        assert (profile.reached, profile.problems, profile.draws) == (reached, 4, 2)
+
+
+def test_a_profile_never_falls_and_lies_in_its_interval():
+    rng = np.random.default_rng(0)
+    costs = {m: {(k, s): rng.uniform(5, 50) for k in range(3) for s in range(4)} for m in "abc"}
+    profiles = performance_profiles(table_of(costs), 0.9)
+    assert sum(p.fraction[0] for p in profiles.values()) == pytest.approx(1)
+    for profile in profiles.values():
+        low, high = profile.interval90
+        assert (np.diff(profile.fraction) >= 0).all()
+        assert profile.fraction[-1] == 1
+        assert ((low <= profile.fraction) & (profile.fraction <= high)).all()
+
+
+def test_the_bootstrap_draws_whole_fields_again():
+    alike = {"a": {(0, s): 10 for s in range(8)} | {(1, s): 20 for s in range(8)}, "b": {}}
+    alike["b"] = {key: 30 - cost for key, cost in alike["a"].items()}
+    low, high = performance_profiles(table_of(alike), 0.9)["a"].interval90
+    assert (low[0], high[0]) == (0, 1)  # two fields: both draws may be the same one
+    one = {m: {(0, s): cost for s, cost in enumerate(runs.values())} for m, runs in alike.items()}
+    low, high = performance_profiles(table_of(one), 0.9)["a"].interval90
+    assert 0.2 < low[0] < 0.5 < high[0] < 0.8
+
+
+def test_only_problems_that_all_missions_have_tried_count():
+    costs = {"a": {(0, 0): 10, (0, 1): 10}, "b": {(0, 1): 20}}
+    assert performance_profiles(table_of(costs), 0.9)["a"].problems == 1
+    assert performance_profiles(table_of({"a": {(0, 0): 1}, "b": {(0, 1): 1}}), 0.9) == {}
+
+
+def test_a_target_that_no_mission_reaches_gives_profiles_of_zero():
+    profiles = performance_profiles(table_of(PROBLEMS), 0.99)
+    assert [p.fraction.tolist() for p in profiles.values()] == [[0.0], [0.0]]
+    assert profile_figure(table_of(PROBLEMS), [0.99], F1).axes
+
+
+def test_the_profile_picture_says_what_its_bands_are_and_names_each_target():
+    first, last = profile_figure(table_of(PROBLEMS), [0.5, 0.9], F1).axes
+    assert first.get_xlabel() == "factor of the lowest cost to F1 0.5"
+    assert last.get_xlabel() == (
+        "factor of the lowest cost to F1 0.9\nband: 90% bootstrap interval over 2 fields"
+    )
+    lines = {line.get_label(): line for line in last.lines}
+    np.testing.assert_allclose(lines["a"].get_ydata(), [0.5, 0.75, 0.75])
+    assert {t.get_text() for t in last.figure.legends[0].get_texts()} == {"a", "b"}
+
+
+def test_the_score_of_a_table_is_the_one_that_its_columns_hold():
+    rows = table_of(PROBLEMS)
+    assert score_in(rows) is F1
+    assert score_in([row | {"f1": "", "regret": "0.3"} for row in rows]) is REGRET
+    assert score_in([row | {"f1": "", "regret": "0.3", "best_regret": "0.2"} for row in rows]) is BEST_REGRET
+
+
+def test_plot_draws_a_comparison_again_from_its_table(said, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("lake.csv"), table_of(PROBLEMS))
+    said("plot", "lake.csv", "comparison", "--band", "interval")
+    said("plot", "lake.csv", "profile", "--target", "0.9", "--format", "svg")
+    assert Path("lake-comparison.png").read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in Path("lake-profile.svg").read_bytes()
+    for args, message in (
+        (["profile"], "no target was given"),
+        (["profile", "--target", "2"], "the target is 2.0"),
+        (["curve"], "unknown picture of a comparison 'curve'"),
+        (["comparison", "--band", "se"], "unknown band 'se'"),
+    ):
+        code, _, error = command("plot", "lake.csv", *args)
+        assert code == 2
+        assert message in error

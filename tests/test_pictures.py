@@ -23,8 +23,9 @@ from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.results import plot
 from fieldbo.results.metrics import REGRET
 from fieldbo.results.plot.cells import cells_of, shore, triangles
-from fieldbo.results.plot.figures import VALUE, finish, new_figure
+from fieldbo.results.plot.figures import finish, new_figure
 from fieldbo.results.plot.layout import NUMBER, overlapping, settled, tick_labels
+from fieldbo.results.plot.style import VALUE
 from fieldbo.results.plot.surfaces import edge, field, frame, laid_out
 from fieldbo.results.plot.widths import all_axes
 

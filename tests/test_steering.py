@@ -1,5 +1,6 @@
 """Commands to a run under way: what the vehicle does, what the record holds, and what can't be obeyed."""
 
+import json
 import sqlite3
 import threading
 import time
@@ -8,13 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shapely
+from typer.testing import CliRunner
 from underway import Underway, command, commands_in, steered
 
 import fieldbo
 from fieldbo.agent.agent import Agent
+from fieldbo.cli import app
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, RefusedError, UnconfirmedError
 from fieldbo.messages import Action, Command, GoHome, from_plain, to_plain
+from fieldbo.mission.areas import areas_in
 from fieldbo.runs.commands import append
 from fieldbo.runs.folder import begin
 from fieldbo.runs.loop import Stopped
@@ -344,3 +348,60 @@ def test_a_run_that_nobody_carries_out_cannot_be_steered(tmp_path):
     assert not (folder / "commands.sqlite").exists()
     assert Path(folder).exists()
     assert isinstance(GoHome(0, "run/1"), GoHome)
+
+
+# -- the command line ----------------------------------------------------------------------------------------
+
+
+def told(*arguments):
+    done = CliRunner().invoke(app, ["steer", *map(str, arguments)])
+    return done.exit_code, done.output + (str(done.exception) if done.exception else "")
+
+
+def test_the_command_line_confirms_refuses_and_explains(under_way):
+    folder, _, _, _ = under_way
+
+    assert told(folder, "pause") == (0, "confirmed: pause\n")
+    code, said = told(folder, "pause")
+    assert (code, "it is paused already" in said) == (1, True)
+    code, said = told(folder, "next", "300 4")
+    assert (code, said.startswith("confirmed: next at ")) == (0, True)
+    code, said = told(folder, "no-go", "0,0; 10,0; 10,5")
+    assert (code, "can't route around" in said) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["next"], "a place"),
+        (["next", "here"], "2 coordinates"),
+        (["no-go"], "an area"),
+        (["no-go", "nowhere.geojson"], "no file nowhere.geojson"),
+        (["no-go", "0,0; 1,1"], "2 different corners"),
+        (["no-go", "0,0; 1,1; 0,1; 1,0"], "crosses"),
+        (["pause", "now"], "nothing"),
+    ],
+)
+def test_arguments_that_make_no_sense_give_nothing_to_the_run(under_way, arguments, why):
+    folder, _, _, _ = under_way
+    _, said = told(folder, *arguments)
+
+    assert why in said
+    assert not (folder / "commands.sqlite").exists()
+
+
+def test_polygons_of_a_file_are_areas_in_the_coordinates_of_the_domain(tmp_path):
+    square = [[0, 0], [2, 0], [2, 1], [0, 0]]
+    geometry = {"type": "Polygon", "coordinates": [square]}
+    feature = {"type": "Feature", "properties": {"name": "nets"}, "geometry": geometry}
+    file = tmp_path / "areas.geojson"
+    features = [feature, {**feature, "properties": None}]
+    file.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    areas = areas_in(file, small_mission().world.domain, "--areas")
+
+    assert [area.name for area in areas] == ["nets", "no-go"]
+    assert areas[0].polygon.area == 1.0
+    for text in ("", "{}", '{"type": "Point", "coordinates": [1, 2]}'):
+        file.write_text(text)
+        with pytest.raises(InputError):
+            areas_in(file, small_mission().world.domain, "--areas")

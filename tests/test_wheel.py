@@ -43,11 +43,14 @@ def test_check_wheel_contents_accepts_the_wheel(wheel):
     assert "OK" in call(Path(sys.executable).parent / "check-wheel-contents", wheel, cwd=wheel.parent)
 
 
-def test_the_wheel_contains_every_module_world_and_mission_and_py_typed(wheel):
+def test_the_wheel_contains_every_module_page_world_and_mission_and_py_typed(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert "fieldbo/py.typed" in names
     for file in (ROOT / "fieldbo").rglob("*.py*"):
         if file.suffix in (".py", ".pyi"):
+            assert file.relative_to(ROOT).as_posix() in names
+    for file in (ROOT / "fieldbo" / "pages").rglob("*"):
+        if file.is_file() and "__pycache__" not in file.parts:
             assert file.relative_to(ROOT).as_posix() in names
     for what in ("worlds", "missions"):
         for file in (ROOT / what).rglob("*.toml"):
@@ -63,6 +66,7 @@ def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):
     listed = call(binaries / "fieldbo", "worlds", cwd=place)
     assert all(folder.parent.name in listed for folder in (ROOT / "worlds").glob("*/world.toml"))
     call(binaries / "fieldbo", "run", "lake-level-set", cwd=place)
+    call(binaries / "fieldbo", "report", "lake-level-set-1", cwd=place)
     summary = json.loads((place / "runs" / "lake-level-set-1" / "summary.json").read_text())
     assert summary["f1"] >= 0.9
     assert summary["cost"] <= summary["battery"]

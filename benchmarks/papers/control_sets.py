@@ -31,18 +31,8 @@ from fieldbo.messages import Query
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.results.expected_truth import ExpectedTruth, expected_truth_of
-from fieldbo.results.plot.figures import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    legend_below,
-    new_figure,
-    opened,
-    save,
-)
+from fieldbo.results.plot.figures import legend_below, new_figure, opened, save
+from fieldbo.results.plot.style import BLUE, GREEN, ORANGE, PINK, RED, SKY
 from fieldbo.results.regrets import simple_regret
 from fieldbo.runs.comparison import Case, prepared
 

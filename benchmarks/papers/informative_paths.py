@@ -36,7 +36,8 @@ from fieldbo.policies.paths.importance import MayExceed, amplitude
 from fieldbo.policies.paths.planner import first_plan, improved
 from fieldbo.policies.paths.remaining import RemainingLoss
 from fieldbo.policies.paths.tours import tours
-from fieldbo.results.plot.figures import BLUE, GREEN, ORANGE, legend_below, new_figure, opened, save
+from fieldbo.results.plot.figures import legend_below, new_figure, opened, save
+from fieldbo.results.plot.style import BLUE, GREEN, ORANGE
 
 OUT = Path("runs") / "informative_paths.csv"
 PUBLISHED = 30

@@ -27,18 +27,8 @@ from study import Cell, Line, by_rule, carried_out, differences, digest, in_digi
 
 from fieldbo import load_mission, run
 from fieldbo.messages import EndReason
-from fieldbo.results.plot.figures import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    legend_below,
-    new_figure,
-    opened,
-    save,
-)
+from fieldbo.results.plot.figures import legend_below, new_figure, opened, save
+from fieldbo.results.plot.style import BLUE, GREEN, ORANGE, PINK, RED, SKY
 from fieldbo.results.truth import truth_of
 from fieldbo.runs.comparison import Case, prepared
 

@@ -25,6 +25,7 @@ Stream = Literal[
     "truth",
     "along",
     "advice",
+    "bootstrap",
 ]
 _KEYS: dict[Stream, int] = {
     "sensor": 0,
@@ -41,6 +42,7 @@ _KEYS: dict[Stream, int] = {
     "truth": 11,
     "along": 12,
     "advice": 13,
+    "bootstrap": 14,
 }
 
 
@@ -56,7 +58,8 @@ def stream(seed: int, name: Stream, ask: int = 0) -> np.random.Generator:
         ``"score"``, ``"observe"`` (a policy's draws, keyed by event), ``"cost"`` (noise on the real cost of
         a simulated order), ``"chance"`` (variables that it leaves free), ``"stop"`` (how sure the answer
         is), ``"truth"`` (samples of free variables for true expected values), ``"along"`` (noise of the
-        readings on the way) or ``"advice"`` (fields drawn from the belief, keyed by their number).
+        readings on the way), ``"advice"`` (fields drawn from the belief, keyed by their number) or
+        ``"bootstrap"`` (runs of a comparison, drawn again).
     ask : int
         Number of the agent's ask that it serves.
 

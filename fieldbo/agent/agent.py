@@ -37,6 +37,7 @@ from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
 from fieldbo.belief.surface import Surface
 from fieldbo.errors import InputError
 from fieldbo.messages import (
+    Answer,
     Command,
     Correction,
     EndReason,
@@ -579,6 +580,8 @@ class Agent:
             if not event.refused:
                 obey(self, event)
             return  # policies see what follows from it
+        elif isinstance(event, Answer):
+            return  # what it amounts to comes from its vehicle
         elif isinstance(event, Correction):
             place, observation = corrected(self.history, event)
             if same_readings(self.history[place], observation):
@@ -649,6 +652,8 @@ class Agent:
     def completed(self, command: Command) -> Command:
         """Return a command with what it leaves open, or with why it can't be obeyed; pass it to `tell`."""
         command = replace(command, after=self.asks)
+        if command.refused:
+            return command
         try:
             return completed(self, command)
         except InputError as error:

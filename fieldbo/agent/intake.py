@@ -13,7 +13,18 @@ from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.on_route import distances_from, in_order, off_route_m
 from fieldbo.errors import InputError, counted
-from fieldbo.messages import Command, Correction, Event, Lost, Observation, Order, Query, Rejected, Telemetry
+from fieldbo.messages import (
+    Answer,
+    Command,
+    Correction,
+    Event,
+    Lost,
+    Observation,
+    Order,
+    Query,
+    Rejected,
+    Telemetry,
+)
 from fieldbo.validation import LARGEST
 
 Way = Callable[[Array, Array], Array]
@@ -29,7 +40,7 @@ _NUMBERS: dict[type, tuple[str, ...]] = {
 def belongs(event: Event, issued: Mapping[str, Issued]) -> bool:
     """Return True if an event belongs to one of the issued orders, or to no order at all, as a command."""
     order = getattr(event, "order", None)
-    return isinstance(event, Command) or order is None or order in issued
+    return isinstance(event, Command | Answer) or order is None or order in issued
 
 
 def check_event(

@@ -162,7 +162,8 @@ class AveragedSurface:
 
     def exceedance(self, threshold: float) -> Array:
         """Return the probability (N,) that the function is at or above `threshold` (model units)."""
-        return np.asarray(self.weights @ np.array([s.exceedance(threshold) for s in self.surfaces]))
+        p: Array = self.weights @ np.array([s.exceedance(threshold) for s in self.surfaces])
+        return np.minimum(p, 1.0)  # weights may sum to more than 1 by rounding
 
     def append(self, sites: ArrayLike, values: ArrayLike, noise_variances: ArrayLike) -> None:
         """Add readings, in place; the weights change with them.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from fieldbo._numerics.arrays import Array
     from fieldbo.results.metrics import Score
     from fieldbo.runs.comparison_scores import Difference, Scores, Target
 
@@ -33,7 +32,9 @@ better). All missions in a comparison must have the same kind of score. For a ch
 the regret of the best sample; for control sets, it is the regret of the best expected value over all plays.
 
 **Writes** FILE, a tidy table with one row per step and one per run (the *row* column says which), and a
-picture of the means next to it.
+picture of the means next to it. With --target, also *FILE-profile*, a picture of the performance profiles:
+the fraction of runs that reach the target within a factor of the lowest cost from the same start in the same
+field (Dolan and Moré 2002). `fieldbo plot FILE comparison` or `profile` draws them again.
 
 If a comparison is interrupted, repeat the command to run only what is missing.
 """
@@ -59,7 +60,8 @@ def compare(
     target: Annotated[
         list[float] | None,
         typer.Option(
-            help="Target score; the table shows the cost at which the mean score reaches it. Repeatable."
+            help="Target score; the table shows the cost at which the mean score reaches it, and a second "
+            "picture the performance profiles. Repeatable."
         ),
     ] = None,
     set_: Annotated[
@@ -78,7 +80,6 @@ def compare(
     width: Width = "screen",
 ) -> None:
     """Run missions from the same starts in the same fields, and compare them at equal cost."""
-    import numpy as np
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from fieldbo.cli.pictures import checked
@@ -87,13 +88,14 @@ def compare(
     from fieldbo.results import plot
     from fieldbo.runs.comparison import compare as compare_missions
     from fieldbo.runs.comparison import label
+    from fieldbo.runs.comparison_pictures import check_band, comparison_figure, errors_over, profile_figure
     from fieldbo.runs.comparison_scores import calibration, differences_at, score_of, scores_at, targets
 
     checked(format, width)
     picture, replaced = out.with_suffix(f".{format or 'png'}"), overrides(set_ or [])
     score = score_of(missions[0], replaced)
     _check(out, at or [], target or [], score)
-    _check_band(band)
+    check_band(band)
     out_to = console()
     columns = (TextColumn("runs"), MofNCompleteColumn(), TimeRemainingColumn())
     with (
@@ -118,7 +120,7 @@ def compare(
     better = "" if score.better == "larger" else " (smaller is better)"
     by_target = {t: targets(rows, t, score) for t in target or []}
     scores = scores_at(rows, costs, score)
-    over = _over(starts, draws)
+    over = errors_over(rows)
     only = "" if draws > 1 else "; it says nothing about other fields"
     out_to.print(
         f"mean {score.name} at equal cost{better}, ± one standard error {over}{only}", soft_wrap=True
@@ -130,51 +132,30 @@ def compare(
         out_to.print(_differences(differences, costs, unit))
         if any(gap.clear.any() for gap in differences.values()):
             out_to.print("* 0 is outside the 95% interval (Student's t)", soft_wrap=True)
-    grid = np.linspace(smallest / 60, smallest, 60)
-    curves = {m: (grid, s.mean, _ends(s, band)) for m, s in scores_at(rows, grid.tolist(), score).items()}
-    shown = plot.BANDS[band] + (f" {over}" if band == "standard-error" else "")
-    plot.save(plot.comparison_picture(curves, unit, score, width, shown), picture)
-    out_to.print(f"table: {out}, picture: {picture}", soft_wrap=True, markup=False)
+    drawn = {picture: comparison_figure(rows, score, width, band)}
+    if target:
+        drawn[out.with_name(f"{out.stem}-profile{picture.suffix}")] = profile_figure(
+            rows, target, score, width
+        )
+    for file, figure in drawn.items():
+        plot.save(figure, file)
+    pictures = f"picture{'s' if target else ''}: {', '.join(map(str, drawn))}"
+    out_to.print(f"table: {out}, {pictures}", soft_wrap=True, markup=False)
 
 
 def _check(out: Path, costs: Sequence[float], targets: Sequence[float], score: Score) -> None:
     """Raise an `InputError` if an option is out of range."""
     from fieldbo.errors import InputError
-    from fieldbo.results.metrics import F1
     from fieldbo.results.plot import FORMATS
+    from fieldbo.runs.comparison_scores import check_target
 
     if out.suffix.lower().removeprefix(".") in FORMATS:
         raise InputError(f"{out} is a picture", expected="a .csv file", where="--out")
     for cost in costs:
         if not 0 < cost < float("inf"):
             raise InputError(f"the cost is {cost}", expected="a finite number above 0", where="--at")
-    most, valid = (1.0, "an F1 above 0 and at most 1") if score is F1 else (1e300, "a regret above 0")
     for target in targets:
-        if not 0 < target <= most:
-            raise InputError(f"the target is {target}", expected=valid, where="--target")
-
-
-def _check_band(band: str) -> None:
-    """Raise an `InputError` if there is no such band."""
-    from fieldbo.errors import UnknownNameError
-    from fieldbo.results.plot import BANDS
-
-    if band not in BANDS:
-        raise UnknownNameError.of("band", band, BANDS, where="--band")
-
-
-def _over(runs: int, draws: int) -> str:
-    """Say what the errors of `runs` runs in `draws` fields cover."""
-    from fieldbo.errors import counted
-
-    return f"over {draws} fields" if draws > 1 else f"over {counted(runs, 'start')} in one field"
-
-
-def _ends(scores: Scores, band: str) -> Array:
-    """Return the standard error (k,), or distances (2, k) from the mean to the ends of the central 90%."""
-    import numpy as np
-
-    return np.abs(scores.interval90 - scores.mean) if band == "interval" else scores.error
+        check_target(target, score)
 
 
 def _table(

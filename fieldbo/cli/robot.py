@@ -21,6 +21,9 @@ EXAMPLES = """
 `fieldbo robot mqtt --world lake-transect --fault refuse:3 --fault drain:5:1.5` - reject goal 3, and
 drain the battery 1.5 times as fast from goal 5 on
 
+`fieldbo robot boat.toml --world lake-transect --channel wind=5,30:9,60:5` - report a wind of 5, from 30 s
+after the first goal on one of 9, and from 60 s on one of 5 again
+
 **Faults**. Goals are counted from 0.
 
 `refuse:N` - reject goal N
@@ -125,12 +128,19 @@ def robot(
         Path | None,
         typer.Option(
             help="CSV file for the robot's own track, written when it is switched off: points with straight "
-            "legs in between.",
+            "legs in between, and when it was there, in seconds since it was switched on.",
             metavar="FILE",
         ),
     ] = None,
     fault: Annotated[
         list[str] | None, typer.Option(help="Fault to inject; repeatable.", metavar="KIND:N[:X]")
+    ] = None,
+    channel: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Channel to report: a value, and others from T seconds after the first goal; repeatable.",
+            metavar="NAME=X[,T:X]...",
+        ),
     ] = None,
 ) -> None:
     """Simulate a robot: take goals over a link, travel and sample in a simulated world, until Ctrl-C.
@@ -144,7 +154,7 @@ def robot(
     from fieldbo.mission.load import load_world
     from fieldbo.runs.signals import unbroken
     from fieldbo.vehicles.file import LoadedVehicleFile
-    from fieldbo.vehicles.simulators import ROBOTS, Fault, Robot
+    from fieldbo.vehicles.simulators import ROBOTS, Fault, Robot, Schedule
 
     loaded = LoadedVehicleFile.read(link)
     place = load_world(world, draw)
@@ -164,6 +174,7 @@ def robot(
         speedup=speedup,
         recharge_s=math.inf if recharge is None else recharge,
         faults=[Fault.parse(text) for text in fault or []],
+        channels=[Schedule.parse(text) for text in channel or []],
     )
     ground = loaded.settings.ground(place.domain)
     typer.echo(f"{loaded.kind} robot in {place.name} at {loaded.link.address}; stop it with Ctrl-C")
@@ -175,15 +186,17 @@ def robot(
         finally:
             if track is not None:
                 with unbroken():
-                    _write_track(track, place.domain, simulated.track)
+                    _write_track(track, place.domain, simulated.track, simulated.track_s)
 
 
-def _write_track(file: Path, domain: Domain, track: Array) -> None:
-    """Write a track (k, d) as a CSV file like ``path.csv``, one point per row."""
+def _write_track(file: Path, domain: Domain, track: Array, times_s: Array) -> None:
+    """Write a track (k, d) and its times (k,) as a CSV file like ``path.csv``, one point per row."""
     import csv
 
     from fieldbo.results.tables import place_table
 
-    header, rows = place_table(domain, track)
+    places, points = place_table(domain, track)
+    header = [*places, "time_s"]
+    rows = [[*point, at_s] for point, at_s in zip(points, times_s.round(3).tolist(), strict=True)]
     with file.open("w", newline="", encoding="utf-8") as out:
         csv.writer(out).writerows([header, *rows])

@@ -129,6 +129,8 @@ def run(
         connect(vehicles, links, out_to)
         folder, record = begin(loaded, out, recorded)
         links.enter_context(record)
+        if any(settings.get("kind") == "by-form" for settings in recorded):
+            out_to.print(f"enter the readings in a browser: fieldbo console {folder}", markup=False)
         carry_out(partial(run_mission, loaded, record=record), loaded, vehicles, folder, out_to, pictures)
 
 

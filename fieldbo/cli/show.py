@@ -30,8 +30,9 @@ def show(
     width: Width = "screen",
 ) -> None:
     """Describe a world and draw its field; for a live world, draw its sites."""
-    from fieldbo.cli.pictures import checked
-    from fieldbo.errors import InputError
+    import io
+
+    from fieldbo.cli.pictures import checked, written
     from fieldbo.mission.description import describe_world
     from fieldbo.mission.load import load_world
     from fieldbo.results import plot
@@ -41,9 +42,8 @@ def show(
     loaded = load_world(world, draw)
     typer.echo("\n".join(describe_world(loaded)))
     file = out or Path(f"{loaded.name}.{kind}")
-    try:
-        plot.save(plot.world_picture(loaded, threshold, width), file, kind)
-    except OSError as error:
-        raise InputError(f"{file} can't be written: {error.strerror}", where="--out") from None
-    content = "picture of the sites" if loaded.live else "picture"
-    typer.echo(f"{content} in {file}")
+    content = io.BytesIO()
+    plot.save(plot.world_picture(loaded, threshold, width), content, kind)
+    written(file, content.getvalue())
+    what = "picture of the sites" if loaded.live else "picture"
+    typer.echo(f"{what} in {file}")

@@ -11,6 +11,7 @@ from fieldbo.belief.mean_functions import MeanFunction
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError, counted
+from fieldbo.mission.hold import check_holds
 from fieldbo.mission.prior import Prior
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import THIS_POLICY
@@ -40,6 +41,7 @@ def check_mission(mission: Mission) -> None:
     check_end(mission)
     mission.model.initial(mission.world.domain, mission.question)
     mission.stop.check(mission.question, mission.world.domain)
+    check_holds(mission.holds)
     if mission.prior is not None:
         check_earlier(mission, mission.prior)
         if mission.prior.mean is not None:

@@ -47,6 +47,7 @@ def describe_mission(mission: Mission, question: str) -> list[str]:
         *lines,
         f"  model     {model}",
         *_goal(mission),
+        *_holds(mission),
         *_prior(mission),
         f"  seed      {mission.seed}",
     ]
@@ -68,6 +69,15 @@ def _goal(mission: Mission) -> list[str]:
     regret = f"the regret is at most {100 * (stop.regret or 0.0):g}% of the range of the readings"
     goal = regret if stop.expected_f1 is None else f"F1 is at least {stop.expected_f1:g}"
     return [f"  stop      once {goal}, with a probability of {stop.probability:g}"]
+
+
+def _holds(mission: Mission) -> list[str]:
+    """Return a line for each hold."""
+    named = (
+        (hold, hold.channel if hold.name == hold.channel else f"{hold.channel} ({hold.name})")
+        for hold in mission.holds
+    )
+    return [f"  hold      {name} {hold.in_words}" for hold, name in named]
 
 
 def _prior(mission: Mission) -> list[str]:

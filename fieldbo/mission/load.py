@@ -137,6 +137,7 @@ def read_mission(
             costs=content.agent.costs,
             prior=prior,
             stop=content.stop,
+            holds=tuple(content.hold),
         )
     except InputError as error:
         if error.where is not None:

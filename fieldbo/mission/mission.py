@@ -14,6 +14,7 @@ from fieldbo.costs.base import CostModel
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
 from fieldbo.mission.checks import check_mission
+from fieldbo.mission.hold import Hold
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.prior import Prior
 from fieldbo.mission.reach import within_reach
@@ -58,6 +59,8 @@ class Mission:
         Earlier readings and a prior mean with which the mission begins.
     stop : StopRule
         When the question counts as answered.
+    holds : tuple of Hold
+        When vehicles wait.
 
     Raises
     ------
@@ -82,6 +85,7 @@ class Mission:
     costs: Literal["declared", "unknown"] = "declared"
     prior: Prior | None = None
     stop: StopRule = field(default_factory=StopRule)
+    holds: tuple[Hold, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.vehicles:

@@ -26,6 +26,7 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import Amount, AmountOrNothing
 from fieldbo.mission.default_policy import AUTO
+from fieldbo.mission.hold import Hold
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
 from fieldbo.mission.stop_rule import StopRule
 from fieldbo.mission.vehicle_spec import Margin, Recharging, TimeLimit, WhenLost
@@ -36,6 +37,9 @@ MOST = 100_000
 
 MOST_AXES = 32
 """Largest number of a domain's axes."""
+
+MOST_HOLDS = 32
+"""Largest number of a mission's holds."""
 
 
 def _are_coordinates(given: object) -> object:
@@ -416,6 +420,8 @@ class MissionFile(_Table):
     """The agent's model of the field."""
     stop: StopRule = StopRule()
     """When the question counts as answered."""
+    hold: list[Hold] = Field(default=[], max_length=MOST_HOLDS)
+    """When the vehicle waits: values of telemetry channels, such as a wind that is too strong."""
 
 
 _AUTO: dict[str, Any] = {

@@ -16,7 +16,7 @@ from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.errors import counted
-from fieldbo.messages import Correction, EndReason, Lost, Observation, Query, Rejected
+from fieldbo.messages import Correction, EndReason, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.results.answers import answer_of
 from fieldbo.results.contradictions import contradictions
 from fieldbo.results.formatting import rounded
@@ -51,6 +51,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     if number := sum(isinstance(e, Correction) for e in agent.history):
         yield f"corrections of readings: {number}; the record keeps what was reported first"
     yield from _commands(agent)
+    yield from _unheard(agent)
     readings = [e.values for e in agent.history if isinstance(e, Observation)]
     values = np.concatenate([mission.earlier.values, *readings])
     yield from answer_of(mission, *agent.stated, blinded=agent.blinded).notes(values, reason)
@@ -97,6 +98,14 @@ def _commands(agent: Agent) -> Iterator[str]:
             what = f"{counted(len(pauses), 'hold')} for {hold}" if hold else counted(len(pauses), "pause")
             if seconds or spent:
                 yield f"{what}: {seconds:,.0f} s, {rounded(spent, vehicle.spec.battery)} {unit}"
+
+
+def _unheard(agent: Agent) -> Iterator[str]:
+    """Yield holds that could do nothing: nobody reported their channel."""
+    heard = {name for e in agent.history if isinstance(e, Telemetry) for name in e.channels or ()}
+    for hold in agent.mission.holds:
+        if hold.channel not in heard:
+            yield f"nothing was heard of the channel {hold.channel}: the hold {hold.name} could do nothing"
 
 
 def _limits(agent: Agent, reason: EndReason | None) -> Iterator[str]:

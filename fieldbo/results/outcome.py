@@ -220,7 +220,7 @@ class Outcome:
         orders = {str(q.id): q for q in self.queries}
         return cell_runs_of(self.mission, ((orders.get(o.order), o) for o in self.observations))
 
-    @cached_property
+    @property
     def path(self) -> Array:
         """The path travelled, (k, d) points from the start to the vehicle's position.
 
@@ -228,8 +228,17 @@ class Outcome:
         takes the cheapest route; a leg is straight if there is none, for example from within the clearance of
         an obstacle. Readings that lie on the route add no points.
         """
+        return self._travelled[0]
+
+    @property
+    def path_ends(self) -> NDArray[np.int64]:
+        """Number of points of the `path` after each observation, (m,)."""
+        return self._travelled[1]
+
+    @cached_property
+    def _travelled(self) -> tuple[Array, NDArray[np.int64]]:
         at, routes = self.mission.vehicles[0].start, {q.id: q.route for q in self.queries}
-        points = [at[None]]
+        points, ends = [at[None]], list[int]()
         reach = 1e-6 * self.mission.world.domain.extent.max()
         for event in self.observations:
             route = routes.get(event.order, np.empty((0, 0)))
@@ -241,7 +250,9 @@ class Outcome:
                 if not np.array_equal(stop, at):
                     points.append(self.leg(at, stop, route, event.order))
                     at = stop
-        return np.concatenate(points)
+            ends.append(len(points))
+        counts = np.cumsum([len(p) for p in points])
+        return np.concatenate(points), counts[np.array(ends, dtype=int) - 1]
 
     def leg(self, at: Array, stop: Array, route: Array, order: str) -> Array:
         """Return the points (k, d) from `at` (d,), not included, to `stop` (d,), as for `path`.

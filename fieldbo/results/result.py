@@ -30,6 +30,8 @@ from fieldbo.results.summary import summary
 if TYPE_CHECKING:
     import xarray
 
+    from fieldbo.results.plot import ResultPlot
+
 PICTURES = ("path", "map", "curve")
 """Names of the pictures of a run folder, without their extension."""
 
@@ -117,6 +119,23 @@ class Result(Outcome):
     def readings(self) -> tuple[list[str], list[list[Any]]]:
         """Return the header and rows of ``observations.csv``, one row per reading."""
         return tables.readings(self)
+
+    @property
+    def plot(self) -> ResultPlot:
+        """Draw one panel each into your own figures; see `ResultPlot`.
+
+        Examples
+        --------
+        >>> import fieldbo
+        >>> from matplotlib.figure import Figure
+        >>> result = fieldbo.run(fieldbo.load_mission("lake-level-set", {"agent": {"battery": 100}}))
+        >>> ax = Figure().subplots()
+        >>> sorted(result.plot.ledger(ax))
+        ['battery', 'left', 'planned', 'reserve', 'spent']
+        """
+        from fieldbo.results.plot import ResultPlot
+
+        return ResultPlot(self)
 
     def pictures(self, format: str = "png", width: str = "screen") -> dict[str, bytes]:
         """Return the pictures of a run folder, by name: path, map and curve.

@@ -2,7 +2,8 @@
 
 ``commands.sqlite`` lies next to the record. Any number of processes append to it, whenever they like; nothing
 in it is ever changed. The process that runs the mission copies each command into the record as it obeys or
-refuses it. Only the record says what happened: a command that is not in it was not obeyed yet.
+refuses it. Only the record says what happened: a command that is not in it was not obeyed yet. Answers that
+people enter in forms take the same way.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from fieldbo.errors import FieldboError, RecordError
-from fieldbo.messages import Command, from_plain, to_plain
+from fieldbo.messages import Answer, Command, from_plain, to_plain
 from fieldbo.runs.record.file import now_utc
 from fieldbo.runs.record.record import Record
 
@@ -48,8 +49,8 @@ def commands_file(record: Path) -> Path:
     return record.with_name(NAME if record.name == "run.sqlite" else f"{record.stem}-{NAME}")
 
 
-def append(file: Path, command: Command) -> None:
-    """Append a command; it is on disk when this returns.
+def append(file: Path, command: Command | Answer) -> None:
+    """Append a command or an answer; it is on disk when this returns.
 
     Raises
     ------
@@ -95,11 +96,12 @@ class Inbox:
 
     def __init__(self, record: Record) -> None:
         self.file = commands_file(record.file)
-        self._known = {row.body["message"]["id"] for row in record.rows() if row.kind == "command"}
+        copied = [row for row in record.rows() if row.kind in ("command", "answer")]
+        self._known = {row.body["message"]["id"] for row in copied}
         self._seq = 0
         self._broken = False
 
-    def new(self) -> list[Command]:
+    def new(self) -> list[Command | Answer]:
         """Return the commands that arrived since the last call, in order; never raises and hardly waits."""
         if self._broken or not self.file.exists():
             return []
@@ -114,7 +116,7 @@ class Inbox:
             self._broken = True
             _log.warning("%s can't be read, so this run can't be steered: %s", self.file, error)
             return []
-        commands = list[Command]()
+        commands = list[Command | Answer]()
         for seq, body in rows:
             self._seq = seq
             if (command := _read(body, seq, self.file)) is not None and command.id not in self._known:
@@ -123,11 +125,11 @@ class Inbox:
         return commands
 
 
-def _read(body: object, seq: int, file: Path) -> Command | None:
-    """Return the command in a row; None, and a warning, if there is none."""
+def _read(body: object, seq: int, file: Path) -> Command | Answer | None:
+    """Return the command or answer in a row; None, and a warning, if there is none."""
     try:
         message = from_plain(json.loads(str(body)))
-        if isinstance(message, Command):
+        if isinstance(message, Command | Answer):
             return message
         problem = f"a {type(message).__name__.lower()}"
     except (FieldboError, ValueError, TypeError, AttributeError, RecursionError) as error:

@@ -20,9 +20,13 @@ import numpy as np
 from scipy.stats import t as student
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.errors import InputError
 from fieldbo.mission.load import load_mission
 from fieldbo.results.cell_runs import judged_by
-from fieldbo.results.metrics import F1, Score, score_at_costs
+from fieldbo.results.metrics import BEST_REGRET, F1, REGRET, SIMPLE_REGRET, Score, score_at_costs
+
+_SCORES = (F1, SIMPLE_REGRET, BEST_REGRET, REGRET)
+"""A cell has the regrets before the last one as well, and is compared by its own."""
 
 _Key = tuple[str, str]
 """Draw and start of a run."""
@@ -92,6 +96,19 @@ def score_of(mission: str, overrides: Mapping[str, Any] | None = None) -> Score:
     return judged_by(load_mission(mission, overrides))
 
 
+def check_target(target: float, score: Score) -> None:
+    """Raise an `InputError` if a score can't reach a target."""
+    most, valid = (1.0, "an F1 above 0 and at most 1") if score is F1 else (1e300, "a regret above 0")
+    if not 0 < target <= most:
+        raise InputError(f"the target is {target}", expected=valid, where="--target")
+
+
+def score_in(rows: Sequence[Mapping[str, str]]) -> Score:
+    """Return the score by which a table compares its runs, from the columns that it fills."""
+    filled = {score.column for row in rows for score in _SCORES if row["row"] == "step" and row[score.column]}
+    return next((score for score in _SCORES if score.column in filled), F1)
+
+
 def scores_at(
     rows: Sequence[Mapping[str, str]], costs: Sequence[float], score: Score = F1
 ) -> dict[str, Scores]:
@@ -107,7 +124,7 @@ def scores_at(
     score : Score
     """
     out = {}
-    for mission, runs in _curves(rows, score).items():
+    for mission, runs in curves_of(rows, score).items():
         scores = np.array([score_at_costs(*run, costs) for run in runs.values()])
         mean, error, _ = _clustered(scores, runs)
         interval90 = np.quantile(scores, (0.05, 0.95), axis=0)
@@ -131,7 +148,7 @@ def differences_at(
         A mission of the table.
     score : Score
     """
-    curves = _curves(rows, score)
+    curves = curves_of(rows, score)
     first = curves.pop(reference, {})
     out = {}
     for mission, runs in curves.items():
@@ -175,7 +192,7 @@ def targets(rows: Sequence[Mapping[str, str]], target: float, score: Score = F1)
     score : Score
     """
     out = {}
-    for mission, runs in _curves(rows, score).items():
+    for mission, runs in curves_of(rows, score).items():
         curves = runs.values()
         costs = np.unique(np.concatenate([cost for cost, _ in curves]))  # where the mean can change
         mean = np.mean([score_at_costs(cost, values, costs) for cost, values in curves], axis=0)
@@ -193,7 +210,7 @@ def calibration(rows: Sequence[Mapping[str, str]]) -> dict[str, float]:
     return {mission: float(np.mean(values)) for mission, values in coverages.items()}
 
 
-def _curves(rows: Sequence[Mapping[str, str]], score: Score) -> dict[str, dict[_Key, tuple[Array, Array]]]:
+def curves_of(rows: Sequence[Mapping[str, str]], score: Score) -> dict[str, dict[_Key, tuple[Array, Array]]]:
     """Return the costs and scores (n,) of each run by mission, draw and start."""
     points: dict[str, dict[_Key, list[tuple[float, float]]]] = {}
     for row in rows:

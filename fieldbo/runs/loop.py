@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from fieldbo.agent.agent import Agent
@@ -14,6 +15,7 @@ from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.errors import FieldboError, InputError
 from fieldbo.messages import (
     Action,
+    Answer,
     Command,
     Correction,
     EndReason,
@@ -30,6 +32,7 @@ from fieldbo.messages import (
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
 from fieldbo.runs.commands import Inbox
+from fieldbo.runs.holds import Holds
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.signals import unbroken
 from fieldbo.runs.state import RunState
@@ -84,6 +87,7 @@ class Loop:
         self.state, self.vehicles, self.record = state, vehicles, record
         self.on_step, self.on_event = on_step, on_event
         self.inbox = None if record is None else Inbox(record)
+        self.holds = Holds(state.agent)
         self.cancelled: set[str] = set()
         self.recalled: dict[int, list[Event]] = {}
         self.silent_since_s: dict[int, float] = {}
@@ -155,6 +159,9 @@ class Loop:
             self.recalled.setdefault(number, []).extend(new)
             if not any(settles(event) for event in new):
                 self.vehicles[number].send(agent.issued[order].order)
+        for answer in list(self.state.entered.values()):  # the process died before they had an outcome
+            with suppress(InputError):
+                self.vehicles[agent.issued[answer.order].order.vehicle].take(answer)
         self._take_back()
         self._recall_lost()
         self._report_step()
@@ -206,14 +213,33 @@ class Loop:
 
     def _obey(self) -> None:
         """Obey the commands that have arrived, or record why they are refused."""
-        for command in [] if self.inbox is None else self.inbox.new():
-            self._command(command)
+        for entry in [] if self.inbox is None else self.inbox.new():
+            if isinstance(entry, Answer):
+                self._answer(entry)
+            else:
+                self._command(entry)
+
+    def _answer(self, answer: Answer) -> None:
+        """Record a person's answer, and give it to the vehicle of its order, which may refuse it."""
+        issued = self.state.agent.issued.get(answer.order)
+        try:
+            if issued is None:
+                raise InputError(f"there is no order {answer.order}")
+            self.vehicles[issued.order.vehicle].take(answer)
+        except InputError as error:
+            fix = f"; {error.fix}" if error.fix else ""
+            answer = replace(answer, refused=f"{error.problem}{fix}")
+        self._receive([answer])
 
     def _command(self, command: Command) -> None:
         """Record a command, and obey it unless it can't be obeyed."""
-        agent = self.state.agent
+        for named in self.holds.named(command):
+            self._give(named)
+
+    def _give(self, command: Command) -> None:
+        """Record a command that names its hold, if any, and obey it unless it can't be obeyed."""
         with unbroken():
-            command = agent.completed(command)
+            command = self.state.agent.completed(command)
             self._tell(command)
         if command.refused:
             return
@@ -281,6 +307,9 @@ class Loop:
         if self.on_event is not None:
             self.on_event(event)
         settled = self.state.tell(event)
+        if isinstance(event, Telemetry):
+            for command in self.holds.take(event):
+                self._give(command)
         if isinstance(event, Correction):
             self._repeat_fits()
         if settled or isinstance(event, Correction):
@@ -351,7 +380,7 @@ def _wall_s(record: Record, agent: Agent, vehicle: int) -> float:
 
 def _is_from(event: Event, vehicle: int, agent: Agent) -> bool:
     """Return True if an event came from this vehicle."""
-    if isinstance(event, Command):
+    if isinstance(event, Command | Answer):
         return False
     if isinstance(event, Telemetry):
         return event.vehicle == vehicle

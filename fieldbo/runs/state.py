@@ -12,7 +12,18 @@ from collections.abc import Iterable
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
-from fieldbo.messages import Command, Correction, EndReason, Event, Fitted, Order, settles
+from fieldbo.messages import (
+    Answer,
+    Command,
+    Correction,
+    EndReason,
+    Event,
+    Fitted,
+    Observation,
+    Order,
+    Rejected,
+    settles,
+)
 from fieldbo.mission.mission import Mission
 from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.result import Result
@@ -45,6 +56,8 @@ class RunState:
         False after an order, a stop or a fit.
     end_reason : EndReason or None
         Why the run ended; None if it has not ended.
+    entered : dict of str to Answer
+        Accepted answers by order id whose outcome has not arrived yet.
     corrected : bool
         Whether a reading was corrected after the question had been answered.
     """
@@ -58,6 +71,7 @@ class RunState:
         self.news_pending = False
         self.end_reason: EndReason | None = None
         self.corrected = False
+        self.entered: dict[str, Answer] = {}
         self._scorer = Scorer(mission) if scored else None
 
     @property
@@ -112,8 +126,12 @@ class RunState:
         corrects = isinstance(event, Correction) or bool(self.agent.online_model.to_repeat)
         if self.agent.knows(event):
             self.agent.tell(event)
-        if isinstance(event, Command):
+        if isinstance(event, Answer) and not event.refused:
+            self.entered[event.order] = event
+        if isinstance(event, Command | Answer):
             return False
+        if isinstance(event, Observation | Rejected | Correction):
+            self.entered.pop(event.order, None)
         if isinstance(event, Correction):
             ended = [vehicle.ended for vehicle in self.agent.vehicles]
             self.corrected |= EndReason.QUESTION_ANSWERED in ended

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from fieldbo.messages import Event, Order
+from fieldbo.errors import InputError
+from fieldbo.messages import Answer, Event, Order
 from fieldbo.mission.mission import Mission
 
 
@@ -93,6 +94,16 @@ class Vehicle(ABC):
 
     def adopt(self, mission: Mission) -> None:
         """Continue with a mission in which an operator closed areas: plan routes round them from now on."""
+
+    def take(self, answer: Answer) -> None:
+        """Accept what a person entered about an order; by default, a vehicle reports by itself.
+
+        Raises
+        ------
+        InputError
+            It is not accepted.
+        """
+        raise InputError(f"{answer.order} is carried out by a vehicle that reports its readings itself")
 
     def hold(self) -> None:
         """Stay in place until the next order.

@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.costs.chain import Modular
 from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError
 from fieldbo.messages import (
@@ -30,23 +29,15 @@ from fieldbo.messages import (
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.dialogue import HELP, Correct, Dialogue, Undo, number_in, parts_of
-from fieldbo.vehicles.remote.goals import Goals
-from fieldbo.vehicles.typed_places import DEGREES_HELP, listed, typed_places
-
-_RESOLUTION = 1e-5
-"""Precision of the printed settings, as a fraction of the axis' length."""
-
-_FEWEST_READINGS = 2
-"""Readings that must be known before another one is questioned."""
-
-_LEAST_SPREAD = 0.05
-"""The least spread of so few readings, as a fraction of the largest: they may be similar by chance."""
-
-_EARLIER_SPREADS = 1
-"""How many spreads beyond all readings, those before the mission included, a reading is questioned."""
-
-_OVERDRAWN = 10
-"""An undeclared cost of more than this many batteries must be a typing error."""
+from fieldbo.vehicles.plausible import (
+    check_cost,
+    doubt_about_cost,
+    doubt_about_reading,
+    earlier_values,
+    reading_in,
+)
+from fieldbo.vehicles.tasks import Tasks, in_a_cell, shown
+from fieldbo.vehicles.typed_places import DEGREES_HELP, typed_places
 
 
 class ByHand(Vehicle):
@@ -91,22 +82,15 @@ class ByHand(Vehicle):
         read: Callable[[str], str] = input,
         write: Callable[[str], object] = print,
     ) -> None:
+        check_by_hand(mission)
         self.world, self.spec = mission.world, mission.vehicles[number]
-        if self.world.sensor.along is not None:
-            spacing = self.world.sensor.along.in_words
-            raise InputError(
-                f"the sensor reads {spacing} on the way, and readings are typed by hand",
-                expected="a sensor that reads at the end of an order",
-                where="sensor.along",
-                fix="delete along from the world's [sensor], or connect the instrument with a vehicle file",
-            )
         self.cost = mission.declared_cost
         self.position: Array = self.spec.start
-        surveyed = np.empty(0) if self.world.surveyed is None else self.world.surveyed
-        self._earlier: list[float] = [*surveyed.tolist(), *mission.earlier.values.tolist()]
-        self._cell = self.world.domain.controls is not None or isinstance(self.world.cost, Modular)
+        self._mission, self._number = mission, number
+        self._earlier = earlier_values(mission)
+        self._cell = in_a_cell(mission.world)
         self._moved = False
-        self._goals = Goals(mission, number)
+        self._tasks = Tasks(mission, number)
         domain = self.world.domain
         below = self.world.sensor.below
         helps = (
@@ -138,8 +122,8 @@ class ByHand(Vehicle):
         self._began = min(self._began, time.monotonic() - time_s)
 
     def adopt(self, mission: Mission) -> None:
-        self.world, self.cost = mission.world, mission.declared_cost
-        self._goals.adopt(mission)
+        self._mission, self.world, self.cost = mission, mission.world, mission.declared_cost
+        self._tasks.adopt(mission)
 
     def send(self, order: Order) -> None:
         """Print the order once those before it are settled.
@@ -155,84 +139,7 @@ class ByHand(Vehicle):
             return
         self._orders.append(order)
         if len(self._orders) == 1:
-            self._announce(order)
-
-    def _announce(self, order: Order) -> None:
-        if isinstance(order, Recharge):
-            task = f"change the battery: {order.battery} of {self.spec.batteries} comes next"
-            self._write(f"\n{order.id}: {task}")
-            return
-        if isinstance(order, GoHome):
-            home = replace(order, site=self.spec.home)
-            verb = "return" if self._cell else "go home"
-            task = f"{verb}{self._bends(home)} to {self._place(self.spec.home)}"
-            self._write(f"\n{order.id}: {task}{self._legs(home)}")
-            return
-        price = "" if order.expected_cost is None else f"  (about {self._price(order.expected_cost)})"
-        task = self._settings(order) if self._cell else f"go{self._bends(order)} to {self._place(order.site)}"
-        self._write(f"\n{order.id}: {task}{self._level(order)}{price}{self._legs(order)}")
-
-    def _bends(self, order: Order) -> str:
-        """Return the points to pass before the site; nothing if the route is straight, or in a cell."""
-        if self._cell:
-            return ""
-        *bends, _ = self._goals.points(order, self.position)
-        points = [f"({self._places.answer(point)})" for point in bends]
-        return f" via {', '.join(points)}" if points else ""
-
-    def _legs(self, order: Order) -> str:
-        """Return lengths and bearings of the legs to the site, on a line of its own; nothing in a cell."""
-        if self._cell:
-            return ""
-        return self._places.legs(np.stack([self.position, *self._goals.points(order, self.position)]))
-
-    def _settings(self, query: Query) -> str:
-        """Return which variables to set, to keep and not to set, and which modules to run."""
-        chain, axes, free = self.world.cost, self.world.domain.axes, np.isnan(query.site)
-        by_modules = isinstance(chain, Modular)
-        kept = (query.site == self.position) & (
-            by_modules and self._moved
-        )  # everything has to be set at first
-        groups: dict[str, list[str]] = {"set": [], "keep": []}
-        for axis, x, stays in zip(axes, query.site.tolist(), kept, strict=True):
-            if not math.isnan(x):
-                groups["keep" if stays else "set"].append(
-                    f"{axis.name} {shown(axis, x)} {axis.unit}".rstrip()
-                )
-        parts = [f"{verb} {', '.join(settings)}" for verb, settings in groups.items() if settings]
-        if free.any():
-            parts.append(f"do not set {listed([axes[k].name for k in np.flatnonzero(free)])}")
-        if isinstance(chain, Modular):
-            parts.append(f"run {self._modules(chain, query.site)}")
-        return "; ".join(parts)
-
-    def _modules(self, chain: Modular, site: Array) -> str:
-        """Return which modules of a chain to run, each with its cost if that is declared."""
-        first = int(chain.first_changed(self.position, site[None])[0])
-        names = []
-        for module in chain.modules[first:]:
-            charged = self.cost is not None and (module is not chain.modules[-1] or chain.charge_last)
-            names.append(f"{module.name} ({self._price(module.cost)})" if charged else module.name)
-        return listed(names)
-
-    def _place(self, site: Array | None) -> str:
-        assert site is not None
-        if not self._cell:
-            return self._places.text(site)
-        settings = zip(self.world.domain.axes, site, strict=True)
-        return ", ".join(f"{a.name} {shown(a, x)} {a.unit}".rstrip() for a, x in settings)
-
-    def _level(self, query: Query) -> str:
-        """Return which level of the sensor to use; nothing if there is only one."""
-        sensor, unit = self.world.sensor, self.world.quantity.unit
-        if sensor.settings == 1:
-            return ""
-        site = np.where(np.isnan(query.site), self.world.domain.middle, query.site)
-        sd = float(np.sqrt(sensor.variance(site[None], query.level)[0]))
-        return f" with setting {query.level} (noise sd {sd:.2g}{'' if unit in ('', '1') else f' {unit}'})"
-
-    def _price(self, cost: float) -> str:
-        return f"{cost:g} {self.world.cost_unit}"
+            self._write(f"\n{self._tasks.text(order, self.position, moved=self._moved)}")
 
     def events(self, timeout_s: float) -> list[Event]:
         """Ask for the outcome of the outstanding order; waits for the keyboard, however long.
@@ -262,7 +169,7 @@ class ByHand(Vehicle):
         self._settled.add(str(order.id))
         del self._orders[0]
         if self._orders:
-            self._announce(self._orders[0])
+            self._write(f"\n{self._tasks.text(self._orders[0], self.position, moved=self._moved)}")
         return [event]
 
     def _outcome(self, order: Order) -> Event:
@@ -327,40 +234,16 @@ class ByHand(Vehicle):
 
     def _reading(self, text: str, instead_of: Observation | None = None) -> float:
         """Return a reading, NaN for 'failed'; ask to confirm one that is far from all others."""
-        if text.lower() == "failed":
-            return math.nan
-        if text.startswith("<"):
-            return self._undetected(text)
+        number = reading_in(text, self.world.sensor)
+        if math.isnan(number) or text.startswith("<"):
+            return number
         known = [x for o in self._observed if o is not instead_of for x in o.values.tolist()]
-        others = [x for x in known if math.isfinite(x)]
-        middle = self.world.domain.middle[None]
-        least = float(np.sqrt(self.world.sensor.variance(middle, 0)[0]))
-        number = number_in(text)
-        if len(self._earlier) >= _FEWEST_READINGS:
-            similar = _LEAST_SPREAD * float(np.abs(self._earlier).max())
-            known = [*self._earlier, *others]
-            if not self._talk.fits(number, known, max(least, similar), _EARLIER_SPREADS):
-                self._talk.agree(
-                    f"earlier readings: {min(self._earlier):g} to {max(self._earlier):g}; really {number:g}?",
-                    f"{number:g}",
-                )
-                return number
-        if len(others) == _FEWEST_READINGS:
-            least = max(least, _LEAST_SPREAD * float(np.abs(others).max()))
-        return self._talk.confirm(number, others, least=least, fewest=_FEWEST_READINGS)
+        return self._agreed(number, doubt_about_reading(number, self.world, known, self._earlier))
 
-    def _undetected(self, text: str) -> float:
-        """Return the reading that ``<0.1`` stands for: the limit of detection, or less."""
-        below, number = self.world.sensor.below, number_in(text[1:])
-        if below is None:
-            raise InputError(
-                f"{text} was typed, but the sensor has no limit of detection",
-                fix="type the number that the sensor shows, or stop and set sensor.below",
-            )
-        if number > below:
-            raise InputError(
-                f"{text} was typed, but the limit of detection is {below:g}", fix="type it again"
-            )
+    def _agreed(self, number: float, doubt: str) -> float:
+        """Return a number; ask to confirm it first if it is doubted."""
+        if doubt:
+            self._talk.agree(doubt, f"{number:g}")
         return number
 
     # -- questions -------------------------------------------------------------------------------------
@@ -479,27 +362,19 @@ class ByHand(Vehicle):
         return self._talk.ask(prompt, partial(self._cost, planned), shown, planned)
 
     def _cost(self, planned: float | None, text: str) -> float:
-        cost, battery = number_in(text), self.spec.battery
-        most = (
-            battery if self.cost is not None else _OVERDRAWN * battery
-        )  # if undeclared, it may exceed the battery
-        if not 0 <= cost <= most:
-            limit = "the battery" if most == battery else f"{_OVERDRAWN} times the battery"
-            raise InputError(f"the cost must be between 0 and {limit}, {self._price(most)}")
+        cost = number_in(text)
+        check_cost(cost, self._mission, self._number)
         paid = [observation.cost for observation in self._observed]
-        return self._talk.confirm(cost, paid if planned is None else [*paid, planned])
+        return self._agreed(cost, doubt_about_cost(cost, planned, paid))
 
 
-def shown(axis: Axis, x: float) -> str:
-    """Return a setting, rounded to a hundred-thousandth of its axis' length.
-
-    Examples
-    --------
-    >>> shown(Axis("x", "", 0, 1), 1 / 3), shown(Axis("t", "K", 1000, 1001), 1000.25)
-    ('0.33333', '1000.25')
-    """
-    decimals = math.ceil(-math.log10(_RESOLUTION * axis.extent))
-    if not 0 <= decimals <= 9:
-        return f"{x:.10g}"
-    text = f"{x:.{decimals}f}"
-    return "0" if float(text) == 0 else text.rstrip("0").rstrip(".") if decimals else text
+def check_by_hand(mission: Mission) -> None:
+    """Raise an `InputError` if people can't enter a mission's readings: the sensor reads on the way."""
+    if (along := mission.world.sensor.along) is None:
+        return
+    raise InputError(
+        f"the sensor reads {along.in_words} on the way, and readings are typed by hand",
+        expected="a sensor that reads at the end of an order",
+        where="sensor.along",
+        fix="delete along from the world's [sensor], or connect the instrument with a vehicle file",
+    )

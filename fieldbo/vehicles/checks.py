@@ -36,7 +36,7 @@ def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) ->
         or a tolerance is too wide: see `check_tolerances`.
     """
     try:
-        warnings = [*_check_battery(file, mission, number), *doubts(file, mission)]
+        warnings = [*_check_battery(file, mission, number), *doubts(file, mission), *_unheard(file, mission)]
         check_tolerances(file, mission)
         check_readings_on_the_way(file, mission)
     except InputError as error:
@@ -90,6 +90,17 @@ def _check_battery(file: LoadedVehicleFile, mission: Mission, number: int) -> li
     return [
         "battery percentages, if the robot reports them, refer to the mission's battery of "
         f"{battery:g} {unit}; if a full battery holds more, set full in [battery] of the vehicle file"
+    ]
+
+
+def _unheard(file: LoadedVehicleFile, mission: Mission) -> list[str]:
+    """Return a warning for each hold on a channel that the link can't report."""
+    known = file.link.known_channels
+    return [
+        f"the hold {hold.name} can do nothing: a link of kind {file.kind} reports no channel {hold.channel} "
+        f"unless you name its source under channels in [link] of the vehicle file"
+        for hold in mission.holds
+        if known is not None and hold.channel not in known
     ]
 
 

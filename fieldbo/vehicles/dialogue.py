@@ -30,9 +30,6 @@ COMMANDS = """\
 _QUIT = ("quit", "q", "exit")
 """Words that stop the run, as Ctrl-C does."""
 
-_SPREADS, _FEWEST = 10, 3
-"""How many spreads away from all others a number is doubted, and how many others that usually takes."""
-
 
 class Undo(Exception):  # noqa: N818
     """'undo' was typed."""
@@ -169,47 +166,6 @@ class Dialogue:
         """
         if self._line(f"    {question} [y/N] ").lower() not in ("y", "yes"):
             raise InputError(f"{given} was discarded", fix="type it again")
-
-    def confirm(
-        self, number: float, others: Sequence[float], least: float = 0.0, fewest: int = _FEWEST
-    ) -> float:
-        """Return a number; ask to confirm it if it is more than ten spreads away from all others.
-
-        Parameters
-        ----------
-        number : float
-        others : sequence of float
-            NaN is left out. Nothing is asked if fewer than `fewest` are left.
-        least : float
-            The least spread.
-        fewest : int
-
-        Raises
-        ------
-        InputError
-            It is not confirmed.
-        """
-        known = [other for other in others if math.isfinite(other)]
-        if len(known) < fewest:
-            return number
-        if not self.fits(number, known, least, _SPREADS):
-            self.agree(f"{min(known):g} to {max(known):g} so far; really {number:g}?", f"{number:g}")
-        return number
-
-    @staticmethod
-    def fits(number: float, known: Sequence[float], least: float, spreads: float) -> bool:
-        """Return whether a number is within so many spreads of known ones, which are finite.
-
-        Parameters
-        ----------
-        number : float
-        known : sequence of float
-        least : float
-            The least spread.
-        spreads : float
-        """
-        low, high = min(known), max(known)
-        return not max(number - high, low - number) > spreads * max(high - low, least) > 0
 
 
 def number_in(text: str) -> float:

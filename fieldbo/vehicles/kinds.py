@@ -10,6 +10,7 @@ VEHICLES = Registry(
     {
         "simulated": "fieldbo.vehicles.simulated:Simulated",
         "by-hand": "fieldbo.vehicles.by_hand:ByHand",
+        "by-form": "fieldbo.vehicles.by_form:ByForm",
     },
 )
 

@@ -13,6 +13,8 @@ from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.kinds import VEHICLES
 from fieldbo.vehicles.place import axes_lead, describe_place
 
+_WITHOUT_CHANNELS = ("simulated", "by-hand")
+
 
 def recorded_settings(name: str) -> dict[str, Any]:
     """Return the settings of a vehicle as a record keeps them, so that a resumed run gets the same vehicle.
@@ -58,7 +60,14 @@ def check_new(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> li
     InputError
         As for `check_vehicle`.
     """
-    return [] if "kind" in plain else check_vehicle(_file_of(plain), mission, number)
+    if "kind" not in plain:
+        return check_vehicle(_file_of(plain), mission, number)
+    if plain["kind"] not in _WITHOUT_CHANNELS:
+        return []
+    return [
+        f"the hold {hold.name} can do nothing: a vehicle of kind {plain['kind']} reports no channels"
+        for hold in mission.holds
+    ]
 
 
 def place_of(plain: Mapping[str, Any], mission: Mission, number: int = 0) -> list[str]:

@@ -26,8 +26,12 @@ DEGREES_HELP = """\
     463000 5239500   (as a position) easting, northing in metres"""
 
 
-def typed_places(domain: Domain, talk: Dialogue) -> TypedPlaces:
-    """Return places in degrees if a domain has a CRS, and in its coordinates otherwise."""
+def typed_places(domain: Domain, talk: Dialogue | None = None) -> TypedPlaces:
+    """Return places in degrees if a domain has a CRS, and in its coordinates otherwise.
+
+    Without a dialogue, they can't be `read`.
+    """
+    talk = Dialogue(input, print) if talk is None else talk
     if domain.georeference is None:
         return TypedPlaces(domain, talk)
     return TypedDegrees(domain, talk, domain.georeference)
@@ -120,17 +124,24 @@ class TypedPlaces:
         InputError
             The text holds no place, or one that is doubted.
         """
-        domain, site = self.domain, place_in(text, self.domain, planned)
-        if domain.beyond(site).any():
-            self._talk.doubt(self._beyond(site))
-        elif (solid := next((o for o in domain.solid if o.holds(site)[0]), None)) is not None:
-            self._talk.doubt(f"{self._short(site)} is inside {solid.name}")
-        elif domain.outline is not None and not shapely.intersects_xy(domain.outline, *site[:2]):
-            self._talk.doubt(f"{self._short(site)} is outside the outline, or in one of its holes")
-        elif unlikely := self._unlikely(site, planned):
+        site = place_in(text, self.domain, planned)
+        if outside := self.outside(site):
+            self._talk.doubt(outside)
+        elif unlikely := self.unlikely(site, planned):
             place = f"({self.answer(site)})"
             self._talk.agree(f"that is {unlikely}; really {place}?", place)
         return site
+
+    def outside(self, site: Array) -> str:
+        """Return in words that a place (d,) is outside the domain, or in an obstacle; empty if it is not."""
+        domain = self.domain
+        if domain.beyond(site).any():
+            return self._beyond(site)
+        if (solid := next((o for o in domain.solid if o.holds(site)[0]), None)) is not None:
+            return f"{self._short(site)} is inside {solid.name}"
+        if domain.outline is not None and not shapely.intersects_xy(domain.outline, *site[:2]):
+            return f"{self._short(site)} is outside the outline, or in one of its holes"
+        return ""
 
     def _short(self, site: Array) -> str:
         return place_text(self.domain, site)
@@ -140,7 +151,7 @@ class TypedPlaces:
         names = ", ".join(axis.name for axis in self.domain.axes)
         return f"{self._short(site)} is outside the domain ({names})"
 
-    def _unlikely(self, site: Array, planned: Array) -> str:
+    def unlikely(self, site: Array, planned: Array) -> str:
         """Return what is unlikely about a position; nothing if it is near the site and keeps the clearance.
 
         A value that is typed where the position is asked for often reads as one: 24,7 is (24, 7).

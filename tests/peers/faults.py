@@ -14,6 +14,7 @@ reach the robot::
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import signal
@@ -32,7 +33,7 @@ from peers.pond import BATTERY_S, CLEARANCE_M, NOISE_SD, OBSTACLES, PIER, REEDS,
 from peers.processes import Program, fieldbo, until
 from working_folder import write
 
-from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Rejected, Telemetry
+from fieldbo.messages import Command, EndReason, GoHome, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.mission.load import load_mission
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run as simulate
@@ -47,6 +48,23 @@ ROUNDING_M = 0.03
 
 GONE_S = 10.0
 """How long the connection between robot and fieldbo is cut."""
+
+WIND = """
+[[hold]]
+channel = "wind"
+above = 8
+release_below = 6
+delay_s = 2
+"""
+
+STOPPING_S = 2.0
+"""How long a robot may take to stop: one that streams turns back to where it was last seen."""
+
+
+def track_of(folder: Path):
+    """Return the robot's own track (k, 2), and its times (k,), which it wrote when it was switched off."""
+    rows = np.loadtxt(folder / "track.csv", delimiter=",", skiprows=1)
+    return rows[:, :2], rows[:, 2]
 
 
 class Peer(ABC):
@@ -154,13 +172,14 @@ class Trial:
         tables += [f"[reports]\n{reports}", f"[battery]\nfull = {BATTERY_S}"]
         write(self.file, "\n".join(["format = 1", *tables, ""]))
 
-    def robot(self, *faults: str, start=(0.0, 0.0), slow: bool = False, speedup=None) -> Program:
+    def robot(self, *faults: str, start=(0.0, 0.0), slow: bool = False, speedup=None, channel="") -> Program:
         """Start the robot, and wait until it is ready; a slow one gives time to do something to it."""
         at = ",".join(f"{x:g}" for x in start)
         settings = {"world": self.world, "seed": 3, "start": at, "battery": BATTERY_S}
         settings["speedup"] = speedup or (self.peer.slowly if slow else self.peer.speedup)
         settings["track"] = self.folder / "track.csv"
         told = [part for name, value in settings.items() for part in (f"--{name}", value)]
+        told += ["--channel", channel] if channel else []
         wrong = [part for fault in faults for part in ("--fault", fault)]
         program = self._begun(fieldbo("robot", self.file, *told, *wrong, cwd=self.folder))
         program.wait_for("ready")
@@ -300,7 +319,7 @@ class FaultTable(ABC):
             robot.interrupt()
             robot.wait()
             trial.check(ran)
-        track = np.loadtxt(tmp_path / "track.csv", delimiter=",", skiprows=1)
+        track, _ = track_of(tmp_path)
         bent = [order for order in ran.of(Query, GoHome) if len(order.route)]
         assert len(bent) >= 2
         assert ran.summary["home"]
@@ -585,6 +604,31 @@ class FaultTable(ABC):
         trial.check(ran)
         assert "holding" in robot.output
         assert ran.summary["end_reason"] != EndReason.VEHICLE_LOST
+
+    def test_a_robot_stands_still_while_the_wind_is_too_strong_and_then_goes_on(self, trial):
+        write(trial.mission, trial.mission.read_text() + WIND)
+        robot = trial.robot(slow=True, channel="wind=5,3:9.5,10:5")
+
+        ran = trial.run()
+
+        robot.interrupt()
+        robot.wait()
+        trial.check(ran)
+        pause, goes_on = ran.of(Command)
+        assert (pause.action, pause.by) == ("pause", "hold: wind 9.5 above 8")
+        assert (goes_on.action, goes_on.by) == ("continue", "hold: wind below 6 for 2 s")
+        track, times_s = track_of(trial.folder)
+        first_s = times_s[1]
+        blown_s = np.linspace(first_s + 3.0 + STOPPING_S, first_s + 12.0, 50)
+        stood = np.column_stack([np.interp(blown_s, times_s, track[:, j]) for j in (0, 1)])
+        assert np.ptp(stood, axis=0).max() < 0.5
+        later = track[times_s > blown_s[-1]]
+        assert np.linalg.norm(later - stood[0], axis=1).max() > 10.0
+        with (ran.folder / "ledger.csv").open() as file:
+            (held,) = (line for line in csv.DictReader(file) if line["kind"] == "hold wind")
+        assert float(held["spent_s"]) > 5.0
+        assert ran.summary["home"]
+        assert np.abs(track[-1]).max() <= ROUNDING_M + trial.peer.within
 
     def test_a_second_planner_is_refused_and_the_first_one_continues(self, trial):
         trial.robot(slow=True)

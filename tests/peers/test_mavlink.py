@@ -34,6 +34,7 @@ from fieldbo.vehicles.mavlink.flight_plan import Track, plan_file, waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.link import Mavlink
 from fieldbo.vehicles.remote.link import (
+    ChannelReport,
     Goal,
     GoalRejected,
     GoalResult,
@@ -146,6 +147,26 @@ def test_messages_of_the_vehicle_become_reports(on_the_air):
     assert math.isnan(failed.value)
 
 
+def test_the_wind_the_voltage_and_other_named_values_are_channels(on_the_air):
+    """One that an onboard computer sends, as well."""
+    wire, heard, _ = on_the_air
+    wire.mav.srcComponent = 191
+    wire.mav.named_value_float_send(1000, b"pressure", 3.5)
+    wire.mav.wind_send(90.0, 99.0, 0.0)
+    wire.mav.srcComponent = 1
+    wire.mav.wind_send(90.0, 7.5, 0.0)
+    wire.mav.wind_cov_send(0, 3.0, 4.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    wire.mav.battery_status_send(0, 0, 0, 32_767, [4000, 4100, 3900] + [65_535] * 7, -1, -1, -1, -1)
+
+    until(lambda: len(heard) == 4)
+    assert heard == [
+        ChannelReport("pressure", 3.5),
+        ChannelReport("wind", 7.5),
+        ChannelReport("wind", 5.0),
+        ChannelReport("voltage", 12.0),
+    ]
+
+
 def test_unknown_values_give_no_reports(on_the_air):
     """Neither a battery of -1%, nor a place where there is no fix, nor a reading from nobody knows where."""
     wire, heard, _ = on_the_air
@@ -153,7 +174,6 @@ def test_unknown_values_give_no_reports(on_the_air):
     wire.mav.global_position_int_send(1000, 0, 0, 0, 0, 0, 0, 0, 65_535)
     battery(wire, -1)
     battery(wire, 55, number=1)
-    wire.mav.named_value_float_send(1000, b"pressure", 3.0)
     heartbeat(wire)
 
     waited(heard, Heartbeat)
@@ -922,7 +942,7 @@ def test_a_robot_writes_its_track_when_a_signal_switches_it_off(number, tmp_path
         assert boat.wait() == 0, boat.output
     assert "switched off" in boat.output
     assert "Traceback" not in boat.output
-    assert track.read_text().splitlines()[0] == "x,y"
+    assert track.read_text().splitlines()[0] == "x,y,time_s"
 
 
 @pytest.mark.parametrize("troubles", [(), ("--loss", 0.2, "--double", 0.2)], ids=["good link", "poor link"])

@@ -408,7 +408,7 @@ class OverVisit(Peer):
     kind = "ros2"
 
     def start(self):
-        self.link = f'kind = "{self.kind}"\ndomain_id = {next(DOMAINS)}'
+        self.link = f'kind = "{self.kind}"\ndomain_id = {next(DOMAINS)}\nchannels = {{ wind = "/wind" }}'
 
     def stop(self):
         cut(False)
@@ -465,6 +465,9 @@ class Streamed:
     )
     test_a_second_planner_is_refused_and_the_first_one_continues = (
         FaultTable.test_a_second_planner_is_refused_and_the_first_one_continues
+    )
+    test_a_robot_stands_still_while_the_wind_is_too_strong_and_then_goes_on = (
+        FaultTable.test_a_robot_stands_still_while_the_wind_is_too_strong_and_then_goes_on
     )
     test_ctrl_c_stops_the_robot_and_the_run_can_be_resumed = (
         FaultTable.test_ctrl_c_stops_the_robot_and_the_run_can_be_resumed

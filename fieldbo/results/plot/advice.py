@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.results.metrics import F1, Score
-from fieldbo.results.plot.figures import SERIES, finish, floor_of, new_figure, opened, plain_log
+from fieldbo.results.plot.figures import finish, floor_of, new_figure, opened, plain_log
+from fieldbo.results.plot.style import SERIES
 
 
 class Expected(NamedTuple):

@@ -10,32 +10,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec, SubplotSpec
 
-from fieldbo._numerics.arrays import Array
 from fieldbo.errors import counted
 from fieldbo.results.cell_runs import ModuleRuns
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.cell_path import colour_of
 from fieldbo.results.plot.figures import (
-    BLUE,
-    GREEN,
-    Look,
     cost_label,
     finish,
-    floor_of,
     folded,
     headline,
     new_figure,
     opened,
-    plain_log,
 )
+from fieldbo.results.plot.scores import HELD, column_of, draw_scores
+from fieldbo.results.plot.style import Look, letter_size, line_width, shade
 from fieldbo.results.plot.widths import font_size, paper_of, width_of
-
-_HELD: Look = {"where": "post", "clip_on": False}
-_LINES = {  # label, colour, and a width that shows both lines where they coincide
-    "regret": ("reported optimum", BLUE, 2.8),
-    "best_regret": ("best sample", GREEN, 1.4),
-    "simple_regret": ("best play, in expectation", GREEN, 1.4),
-}
 
 _ROW = 32  # letters of a legend that fit into a row on paper
 _NAME = 17  # letters of a name in a line on paper
@@ -91,7 +80,7 @@ def _against_cost(ax: Axes, outcome: Outcome, *, named: bool = True) -> None:
     battery = sum(c.capacity for c in outcome.mission.vehicles)
     ax.set_xlim(0, outcome.cost or battery)
     if outcome.cost > battery:
-        ax.axvline(battery, color="black", linewidth=0.9, linestyle=":", label="battery")
+        ax.axvline(battery, color=shade(1.0), linewidth=line_width(0.9), linestyle=":", label="battery")
     if named:
         ax.set_xlabel(cost_label(outcome))
     else:
@@ -99,38 +88,16 @@ def _against_cost(ax: Axes, outcome: Outcome, *, named: bool = True) -> None:
     opened(ax)
 
 
-def _cost(outcome: Outcome) -> Array:
-    return np.array([step.cost for step in outcome.curve])
-
-
-def _column(outcome: Outcome, name: str) -> Array:
-    return np.array([getattr(step, name) for step in outcome.curve])
-
-
 def _regrets(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
     """Draw the regrets on a log scale; in a live world, the reported value."""
-    ax, quantity = figure.add_subplot(place), outcome.mission.world.quantity
+    ax = figure.add_subplot(place)
     _against_cost(ax, outcome)
+    draw_scores(ax, outcome)
     if outcome.truth is None:
-        ax.step(_cost(outcome), _column(outcome, "reported_value"), color=BLUE, linewidth=2.0, **_HELD)
-        ax.set(title="reported value", ylabel=quantity.label)
-        return ax
-    curves = {
-        name: _column(outcome, name)
-        for name in ("regret", *outcome.cell_runs.optimum_columns)
-        if name in _LINES
-    }
-    floor = floor_of(np.concatenate(list(curves.values())))
-    for name, regret in curves.items():
-        label, colour, width = _LINES[name]
-        label += "" if not (regret < floor).any() else " (zero: at the lower edge)"
-        ax.step(
-            _cost(outcome), np.maximum(regret, floor), color=colour, linewidth=width, label=label, **_HELD
-        )
-    plain_log(ax)
-    ax.set(title="regret", ylabel=f"regret of {quantity.label}")
-    ax.set_ylim(bottom=floor)
-    _legend(ax)
+        ax.set_title("reported value")
+    else:
+        ax.set_title("regret")
+        _legend(ax)
     return ax
 
 
@@ -145,7 +112,7 @@ def _legend(ax: Axes) -> None:
         bbox_to_anchor=(0.5, 1.0),
         ncols=3 if one_row else 1,
         frameon=False,
-        fontsize=font_size(ax, 9.0),
+        fontsize=font_size(ax, letter_size(9.0)),
         borderaxespad=0.2,
         labelspacing=0.2,
     )
@@ -159,11 +126,12 @@ def _counts(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
     kinds = np.array([play.kind for play in runs.plays], dtype=int)
     if not chain:
         total = np.arange(1, len(kinds) + 1)
-        ax.step(cost, total, color="black", linewidth=2.2, label="all plays", **_HELD)
+        look: Look = {"color": shade(1.0), "linewidth": line_width(2.2)}
+        ax.step(cost, total, label="all plays", **look, **HELD)
     for kind, name in enumerate(runs.names):
         count = np.cumsum(kinds <= kind if chain else kinds == kind)
         label = name if chain else "_" + name  # the bars below name control sets
-        ax.step(cost, count, color=colour_of(kind), linewidth=1.6, label=label, **_HELD)
+        ax.step(cost, count, color=colour_of(kind), linewidth=line_width(1.6), label=label, **HELD)
     ax.set(
         title="runs of each module" if chain else "plays, in total and of each control set",
         ylabel="runs" if chain else "plays",
@@ -198,8 +166,9 @@ def _stacked(
     for row, (name, label) in enumerate(curves.items()):
         ax = figure.add_subplot(grid[row], sharex=drawn[0] if drawn else None)
         drawn.append(ax)
-        values = _column(outcome, name)
-        ax.step(_cost(outcome), values, color="0.25", linewidth=2.0, **_HELD)
+        values = column_of(outcome, name)
+        look: Look = {"color": shade(0.75), "linewidth": line_width(2.0)}
+        ax.step(column_of(outcome, "cost"), values, **look, **HELD)
         ax.set(title="" if row else title, ylabel=label)
         if not values.any():
             ax.set_ylim(0, 1)
@@ -226,7 +195,12 @@ def _fractions(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
             (0.2, shares[1][row], f"{cost:.3g} {unit}"),
         ):
             ax.annotate(
-                text, (100 * share, row + up), (4, 0), textcoords="offset points", fontsize=8, va="center"
+                text,
+                (100 * share, row + up),
+                (4, 0),
+                textcoords="offset points",
+                fontsize=letter_size(8),
+                va="center",
             )
     names = [
         folded(ax, name + (" ✓" if kind.get("good_enough_true") else ""), _NAME)

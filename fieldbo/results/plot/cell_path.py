@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
@@ -20,21 +21,11 @@ from fieldbo.errors import counted
 from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.cell_runs import CountedRuns, ModuleRuns
 from fieldbo.results.outcome import Outcome
-from fieldbo.results.plot.figures import (
-    SERIES,
-    VALUE,
-    Look,
-    finish,
-    folded,
-    headline,
-    new_figure,
-    opened,
-    plain_log,
-)
+from fieldbo.results.plot.figures import finish, folded, headline, new_figure, opened, plain_log
 from fieldbo.results.plot.marks import mark
+from fieldbo.results.plot.style import SERIES, Colour, Look, hue, letter_size, line_width, shade
 from fieldbo.results.plot.widths import font_size, width_of
 
-_KINDS = (*SERIES[:-1], "0.3")
 _PANELS = 6  # up to this many axes each has its own panel; more become rows of one strip
 _LIGHT = 0.25  # colour saturation of a value that was left to chance
 _NEAR = 3.0  # the battery is drawn if it is at most this many times the total cost
@@ -75,7 +66,7 @@ def settings_picture(outcome: Outcome, width: str = "screen") -> Figure:
     panels = [figure.add_subplot(grid[0])]
     panels += [figure.add_subplot(grid[k], sharex=panels[0]) for k in range(1, len(heights))]
     if strip:
-        _strip(panels[0], outcome)
+        settings_panel(panels[0], outcome)
     else:
         _lines(panels[:d], outcome)
         figure.align_ylabels(panels[:d])
@@ -107,9 +98,10 @@ def _end(outcome: Outcome, width: str) -> float:
     return orders - 0.5 + max(1.5, _MARKS[width] * orders)
 
 
-def colour_of(kind: int) -> str:
+def colour_of(kind: int) -> str | Colour:
     """Return the colour of a module or control set; colours repeat if there are many."""
-    return _KINDS[kind % len(_KINDS)]
+    place = kind % len(SERIES)
+    return shade(0.7) if SERIES[place] == "black" else hue(SERIES[place])
 
 
 def _groups(outcome: Outcome) -> list[tuple[int, int | None]]:
@@ -162,7 +154,7 @@ def _lines(panels: list[Axes], outcome: Outcome) -> None:
             ax.plot(order[changed], y[changed], color=colour, **dot)
             _group(ax, outcome, axis, module)
         else:
-            ring: Look = {"markerfacecolor": "none", "markeredgecolor": "0.72", "markeredgewidth": 0.8}
+            ring: Look = {"markerfacecolor": "none", "markeredgecolor": shade(0.28), "markeredgewidth": 0.8}
             ax.plot(order[~on], y[~on], label="left to chance", **(dot | ring))
             for kind in np.unique(kinds):
                 here = on & (kinds == kind)
@@ -193,21 +185,39 @@ def _group(ax: Axes, outcome: Outcome, axis: int, module: int) -> None:
         _right_of(ax, 0.5, runs.names[module], colour_of(module))
 
 
-def _right_of(ax: Axes, height: float, text: str, colour: str = "0.2") -> None:
+def _right_of(ax: Axes, height: float, text: str, colour: str | Colour | None = None) -> None:
     """Write to the right of axes, at a fraction of their height."""
     ax.annotate(
         text,
         (1.02, height),
         xycoords="axes fraction",
-        color=colour,
+        color=shade(0.8) if colour is None else colour,
         verticalalignment="center",
-        fontsize=9,
+        fontsize=letter_size(9),
         annotation_clip=False,
     )
 
 
-def _strip(ax: Axes, outcome: Outcome) -> None:
-    """Draw each axis as a row of colours, from its low end to its high one."""
+def settings_panel(
+    ax: Axes, outcome: Outcome, *, cmap: Any = None, colorbar: bool = True
+) -> dict[str, Artist]:
+    """Draw each axis of a factory cell as a row of colours, from its low end to its high one.
+
+    Parameters
+    ----------
+    ax : Axes
+    outcome : Outcome
+        Of a run in a factory cell.
+    cmap : str or Colormap, optional
+        By default that of the style.
+    colorbar : bool
+
+    Returns
+    -------
+    dict of str to Artist
+        The ``"settings"``, one column per order, and those of each optimum with its mark, by its name.
+    """
+    drawn: dict[str, Artist] = {}
     domain, groups = outcome.mission.world.domain, _groups(outcome)
     order, sites, controls, _ = _played(outcome)
     axes, last, end = [axis for axis, _ in groups], _last(outcome) + 0.5, _end(outcome, width_of(ax))
@@ -218,42 +228,54 @@ def _strip(ax: Axes, outcome: Outcome) -> None:
     on[order] = controls
     look: Look = {"aspect": "auto", "interpolation": "nearest"}
     if len(settings):
-        colours = _coloured(domain, settings, on)[:, axes].transpose(1, 0, 2)
-        ax.imshow(colours, extent=(-0.5, last, rows - 0.5, -0.5), label="settings", **look)
+        colours = _coloured(domain, settings, on, cmap)[:, axes].transpose(1, 0, 2)
+        drawn["settings"] = ax.imshow(
+            colours, extent=(-0.5, last, rows - 0.5, -0.5), label="settings", **look
+        )
     optima = _optima(outcome)
     width = (end - last) / max(1, len(optima))
     for k, (label, point) in enumerate(optima):
-        colours = _coloured(domain, point[None], np.ones((1, rows), dtype=bool))[:, axes].transpose(1, 0, 2)
+        setting = _coloured(domain, point[None], np.ones((1, rows), dtype=bool), cmap)
+        colours = setting[:, axes].transpose(1, 0, 2)
         left = last + (k + 0.15) * width
         ax.imshow(colours, extent=(left, left + 0.8 * width, rows - 0.5, -0.5), label=label, **look)
-        mark(ax, np.array([left + 0.4 * width, -1.0]), label)
+        drawn[label] = mark(ax, np.array([left + 0.4 * width, -1.0]), label)
     ax.set(xlim=(_BEGIN, end), ylim=(rows - 0.5, -0.5))
     ax.set_yticks(range(rows), [domain.axes[axis].label for axis in axes])
     ax.tick_params(left=False)
     ax.spines[:].set_visible(False)
     for row in range(1, rows):
         new_module = groups[row][1] != groups[row - 1][1]
-        ax.axhline(row - 0.5, color="white", linewidth=4.0 if new_module else 0.8)
+        ax.axhline(row - 0.5, color=shade(0.0), linewidth=4.0 if new_module else 0.8)
     for row, (_, module) in enumerate(groups):
         if module is not None:
             ax.get_yticklabels()[row].set_color(colour_of(module))
             if row == 0 or groups[row - 1][1] != module:
                 _right_of(ax, 1 - (row + 0.5) / rows, outcome.cell_runs.names[module], colour_of(module))
+    if colorbar:
+        _position_bar(ax, outcome, groups, cmap, lighter=not controls.all())
+    return drawn
+
+
+def _position_bar(
+    ax: Axes, outcome: Outcome, groups: list[tuple[int, int | None]], cmap: Any, *, lighter: bool
+) -> None:
+    """Add a colour bar behind the names of the modules."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     longest = max((len(outcome.cell_runs.names[m]) for _, m in groups if m is not None), default=0)
     inches = _SHARE[width_of(ax)] * float(figure.get_size_inches()[0])  # estimated: there is no layout yet
     names = max(0.6 * font_size(ax, 9.0) / 72 / inches, 0.012) * longest
     place = ax.inset_axes((max(1.13, 1.05 + names), 0.1, 0.014, 0.8))
-    lighter = "" if controls.all() else "\n(lighter: left to chance)"
-    scale = ScalarMappable(Normalize(0, 1), VALUE["cmap"])
-    bar = figure.colorbar(scale, cax=place, label=f"position on its axis{lighter}")
+    note = "\n(lighter: left to chance)" if lighter else ""
+    scale = ScalarMappable(Normalize(0, 1), cmap)
+    bar = figure.colorbar(scale, cax=place, label=f"position on its axis{note}")
     bar.set_ticks([0, 0.5, 1], labels=["low", "middle", "high"])
 
 
-def _coloured(domain: Domain, sites: Array, controls: Mask) -> Array:
+def _coloured(domain: Domain, sites: Array, controls: Mask, cmap: Any = None) -> Array:
     """Return the colours (T, d, 3) of settings (T, d), lighter where left to chance, white where NaN."""
-    colours = colormaps[VALUE["cmap"]]((sites - domain.low) / domain.extent)[..., :3]
+    colours = colormaps.get_cmap(cmap)((sites - domain.low) / domain.extent)[..., :3]
     colours = np.where(controls[..., None], colours, 1.0 - _LIGHT * (1.0 - colours))
     return np.where(np.isnan(sites)[..., None], 1.0, colours)
 
@@ -323,12 +345,12 @@ def _total(ax: Axes, outcome: Outcome) -> None:
     for kind in range(len(outcome.cell_runs.names)):
         look: Look = {"color": colour_of(kind), "alpha": 0.55, "linewidth": 0}
         ax.fill_between(order, lower[:, kind], upper[:, kind], **look)
-    ax.plot(order, total, color="black", linewidth=1.6, label="total cost")
+    ax.plot(order, total, color=shade(1.0), linewidth=line_width(1.6), label="total cost")
     battery, unit = sum(c.capacity for c in outcome.mission.vehicles), outcome.mission.world.cost_unit
     most = total.max(initial=0.0)
     near = battery <= _NEAR * most or not most
     label = "battery" if near else f"battery: {battery:g} {unit} (off scale)"
-    ax.axhline(battery, color="black", linewidth=0.9, linestyle=":", label=label)
+    ax.axhline(battery, color=shade(1.0), linewidth=line_width(0.9), linestyle=":", label=label)
     ax.set_ylim(0, 1.08 * max(battery if near else 0.0, most))
     ax.set_ylabel(f"total cost\n({unit})")
     opened(ax)

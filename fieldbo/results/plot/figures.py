@@ -7,39 +7,21 @@ from string import ascii_lowercase
 from textwrap import fill
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
-from matplotlib.legend_handler import HandlerBase
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.results.formatting import question_text
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.formats import DPI, save
 from fieldbo.results.plot.layout import PlainNumbers, settled
+from fieldbo.results.plot.style import letter_size, line_width, shade
 from fieldbo.results.plot.widths import Sheet, checked_width, font_size, paper_of, shrink, width_of
 
-__all__ = ["DPI", "Look", "save"]
-
-Look = dict[str, Any]
-
-# Okabe and Ito's palette, distinguishable with every kind of colour vision.
-BLUE, RED, GREEN, PINK, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
-YELLOW = "#f0e442"
-OLIVE, WINE, INDIGO, BROWN, LIME = "#999933", "#882255", "#332288", "#7a4419", "#9acd32"
-SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, OLIVE, WINE, INDIGO, BROWN, LIME, "black")
-"""Colours of lines and bars, in order."""
-VALUE: Look = {"cmap": "viridis"}
-LEGEND_HANDLERS: dict[type, HandlerBase] = {}
-"""How the legend shows artists of our own."""
-SPREAD: Look = {"cmap": "magma", "vmin": 0.0}
-CHANCE: Look = {"cmap": "RdBu_r", "vmin": 0.0, "vmax": 1.0}
-HOPE: Look = {"cmap": "Blues", "vmin": 0.0, "vmax": 0.5}  # one half at the reported optimum
-_CLASSES = ["#b9cbd8", "#e6edf2", "#f3c9a3", RED]
-CLASS: Look = {"cmap": ListedColormap(_CLASSES), "vmin": -0.5, "vmax": 3.5}
-CLASS_OR_UNKNOWN: Look = {"cmap": ListedColormap([*_CLASSES, "#a6a6a6"]), "vmin": -0.5, "vmax": 4.5}
+__all__ = ["DPI", "save"]
 
 
 def new_figure(
@@ -99,9 +81,10 @@ def finish(
 
 
 def opened(ax: Axes) -> None:
-    """Remove the upper and right spines, and draw a faint grid."""
+    """Remove the upper and right spines, and draw a faint grid unless the style has one of its own."""
     ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color="0.9", linewidth=0.6)
+    if not mpl.rcParams["axes.grid"]:
+        ax.grid(color=shade(0.1), linewidth=line_width(0.6))
     ax.set_axisbelow(True)
 
 
@@ -163,10 +146,9 @@ def legend_below(figure: Figure) -> Legend | None:
             ncols=columns,
             frameon=False,
             labelspacing=0.4 if on_paper else 0.8,
-            fontsize=font_size(figure, 9.0 if on_paper else 10.0),
+            fontsize=font_size(figure, letter_size(9.0 if on_paper else 10.0)),
             columnspacing=1.2 if on_paper else 2.0,
             handlelength=1.6 if on_paper else 2.0,
-            handler_map=LEGEND_HANDLERS,
         )
         box = legend.get_tightbbox()
         if columns == 1 or box is None or box.width <= figure.bbox.width:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from threading import Lock
 from typing import IO, Any
@@ -46,8 +48,15 @@ def check(format: str | None, width: str, where: tuple[str | None, str | None] =
     checked_width(width, where[1])
 
 
-def format_of(target: Path | str | IO[bytes], format: str | None = None, where: str | None = None) -> str:
-    """Return the format in which a picture is written: `format`, or that of the file's extension.
+def format_of(
+    target: Path | str | IO[bytes],
+    format: str | None = None,
+    where: str | None = None,
+    formats: Sequence[str] = FORMATS,
+) -> str:
+    """Return the format in which a file is written: `format`, or that of its extension.
+
+    By default it is the first of the `formats`, which are those of pictures.
 
     Raises
     ------
@@ -59,13 +68,14 @@ def format_of(target: Path | str | IO[bytes], format: str | None = None, where: 
     >>> format_of("lake.pdf"), format_of("lake", "svg"), format_of("lake")
     ('pdf', 'svg', 'png')
     """
-    check(format, "screen", (where, None))
+    if format is not None and format not in formats:
+        raise UnknownNameError.of("format", format, formats, where=where)
     suffix = PurePath(target).suffix if isinstance(target, str | Path) else ""
     extension = suffix.removeprefix(".").lower()
-    if extension and extension not in FORMATS:
+    if extension and extension not in formats:
         raise InputError(
             f"{target} has the extension {suffix}",
-            expected=f"one of {', '.join('.' + name for name in FORMATS)}",
+            expected=f"one of {', '.join('.' + name for name in formats)}",
             where=where,
         )
     if extension and format and extension != format:
@@ -75,7 +85,7 @@ def format_of(target: Path | str | IO[bytes], format: str | None = None, where: 
             where=where,
             fix=f"name it {PurePath(str(target)).with_suffix('.' + format)}, or leave out the format",
         )
-    return format or extension or "png"
+    return format or extension or formats[0]
 
 
 def save(figure: Figure, target: Path | str | IO[bytes], format: str | None = None) -> None:
@@ -102,3 +112,23 @@ def save(figure: Figure, target: Path | str | IO[bytes], format: str | None = No
     dpi = DPI if kind == "png" and width_of(figure) == "screen" else PAPER_DPI
     with _WRITING, mpl.rc_context(_TEXT_STAYS_TEXT):
         figure.savefig(target, format=kind, dpi=dpi, metadata=_METADATA[kind])
+
+
+@contextmanager
+def in_style(style: str | None, where: str | None = None) -> Iterator[None]:
+    """Draw in a style sheet of matplotlib, a name or a file; None is the style in force.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such style.
+    """
+    from matplotlib import style as styles
+
+    if style is None:
+        yield
+        return
+    if style != "default" and style not in styles.library and not Path(style).is_file():
+        raise UnknownNameError.of("style", style, ["default", *styles.available], where=where)
+    with styles.context(style):
+        yield

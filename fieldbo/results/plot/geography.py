@@ -28,12 +28,12 @@ from matplotlib.ticker import Formatter, Locator, MaxNLocator, ScalarFormatter
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import Georeference
-from fieldbo.results.plot.figures import Look
+from fieldbo.results.plot.style import Look, letter_size, shade
 from fieldbo.results.plot.widths import font_size, width_of
 
 _TICKS, _NARROW_TICKS = 5, 1
 _LETTER = 7.5  # font size of degrees, scale and north, in points
-_INK, _EARTH = "0.15", "0.4"
+_INK = "0.15"
 _ARROW = 15.0  # points
 _BAR = 0.22  # longest scale bar, as a fraction of the map's width
 _BESIDE, _BESIDE_DEGREES = 1.03, 1.08  # where a colour bar begins, in widths of the map
@@ -101,7 +101,7 @@ def _degrees(ax: Axes, earth: Georeference, side: Side) -> None:
     axis = twin.xaxis if side == "top" else twin.yaxis
     axis.set_major_locator(_DegreeLocator(edge))
     axis.set_major_formatter(_DegreeFormatter(edge))
-    twin.tick_params(labelsize=_LETTER, colors=_EARTH, length=2.5, pad=1.5)
+    twin.tick_params(labelsize=letter_size(_LETTER), colors=shade(0.6), length=2.5, pad=1.5)
     if side == "right":
         twin.tick_params(axis="y", rotation=90)
         for label in twin.get_yticklabels():
@@ -220,7 +220,7 @@ def _legend(ax: Axes, domain: Domain, earth: Georeference, to_scale: bool) -> No
     bar = AuxTransformBox(ax.transData)
     across = length * length / on_ground  # the map's metres differ a little from those on the ground
     bar.add_artist(Line2D([0.0, across], [0.0, 0.0], color=_INK, linewidth=2.0, path_effects=_HALO))
-    style: Look = {"fontsize": _LETTER, "color": _INK, "path_effects": _HALO}
+    style: Look = {"fontsize": letter_size(_LETTER), "color": _INK, "path_effects": _HALO}
     scale = VPacker(children=[TextArea(text, textprops=style), bar], align="center", pad=0, sep=2)
     parts: list[Artist] = [scale]
     if to_scale:
@@ -263,7 +263,7 @@ def _arrow(earth: Georeference, point: Array, length: float) -> DrawingArea:
     area.add_artist(Polygon([tip, left, notch], facecolor=_INK, edgecolor=_INK, linewidth=0.6))
     area.add_artist(Polygon([tip, right, notch], facecolor="white", edgecolor=_INK, linewidth=0.6))
     x, y = tip + 0.33 * length * towards
-    look: Look = {"fontsize": _LETTER, "color": _INK, "path_effects": _HALO}
+    look: Look = {"fontsize": letter_size(_LETTER), "color": _INK, "path_effects": _HALO}
     area.add_artist(Text(float(x), float(y), "N", ha="center", va="center", **look))
     return area
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.domain.domain import Domain
+from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
 from fieldbo.results.metrics import SURE, doubtful, probit
 from fieldbo.results.outcome import Outcome
-from fieldbo.results.plot.figures import (
+from fieldbo.results.plot.figures import finish, headline, new_figure, opened
+from fieldbo.results.plot.marks import earlier, optimum_marks
+from fieldbo.results.plot.profiles import level, line, moments, optima, profile
+from fieldbo.results.plot.style import (
     BLUE,
     CHANCE,
     CLASS,
@@ -19,15 +27,16 @@ from fieldbo.results.plot.figures import (
     SPREAD,
     VALUE,
     Look,
-    finish,
-    headline,
-    new_figure,
-    opened,
+    hue,
+    letter_size,
+    line_width,
+    mark_size,
+    shade,
 )
-from fieldbo.results.plot.marks import earlier, mark
-from fieldbo.results.plot.profiles import line, moments, optima, profile
-from fieldbo.results.plot.surfaces import edge, field, frame, ratio
-from fieldbo.results.plot.widths import width_of
+from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, ratio
+
+LAYERS = ("mean", "sd", "probability", "classes", "bound", "truth", "error")
+"""Names of the layers of maps; which of them a run has depends on its question."""
 
 
 def map_picture(outcome: Outcome, width: str = "screen") -> Figure:
@@ -55,36 +64,152 @@ def map_picture(outcome: Outcome, width: str = "screen") -> Figure:
     else:
         figure = new_figure(11, 8, width, tall=4.4 if width == "column" else None)
     figure.get_layout_engine().set(wspace=0.04)  # type: ignore[union-attr, call-arg]
-    panels = figure.subplots(2, 2, sharex=True, sharey=flat)
-    places = list(panels.flat)
-    (_moment_maps if flat else _moment_profiles)(places, outcome)
-    if isinstance(answer, LevelSetAnswer):
-        (_class_maps if flat else _class_profiles)(places, outcome, answer)
-    else:
-        (_optimum_maps if flat else _optimum_profiles)(places, outcome, answer)
-    places[0].set_title("posterior mean")
-    places[1].set_title("standard deviation")
-    places[2].set_title(
-        f"probability of being at or {answer.side} the threshold"
-        if isinstance(answer, LevelSetAnswer)
-        else "probability of beating the reported optimum"
-    )
-    places[3].set_title(_last_title(answer))
+    places = list(figure.subplots(2, 2, sharex=True, sharey=flat).flat)
+    last = "classes" if isinstance(answer, LevelSetAnswer) else "bound"
+    for ax, layer in zip(places, ("mean", "sd", "probability", last), strict=True):
+        map_panel(ax, outcome, layer)
+        if flat:
+            ax.label_outer()
+    if not flat:
+        for ax in places[:2]:
+            ax.set_xlabel("")
+        if width == "screen":  # small axes have no legend each, but one for all below them
+            for ax in [places[0], *([places[3]] if isinstance(answer, OptimumAnswer) else [])]:
+                ax.legend(fontsize=letter_size(8))
     legend = isinstance(answer, OptimumAnswer) if flat else width != "screen"
     return finish(figure, headline(outcome), places, legend=legend)
 
 
-def _last_title(answer: LevelSetAnswer | OptimumAnswer) -> str:
-    if isinstance(answer, OptimumAnswer):
+def layer_picture(outcome: Outcome, layer: str = "mean", width: str = "screen") -> Figure:
+    """Draw one layer of the final maps; see `map_panel`.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        For example a `Result`.
+    layer : str
+    width : {"screen", "column", "page"}
+        Size for a screen, or for one or both columns of a paper.
+
+    Raises
+    ------
+    InputError
+        There is no such layer, or the run has none.
+    """
+    domain = outcome.mission.world.domain
+    if domain.dimension == 2:
+        figure = new_figure(9, 7.2 * ratio(domain) + 1.6, width, ratio=ratio(domain))
+    else:
+        figure = new_figure(8, 5, width)
+    map_panel(figure.subplots(), outcome, layer)
+    return finish(figure, headline(outcome))
+
+
+def layers_of(outcome: Outcome) -> tuple[str, ...]:
+    """Return the names of the layers that the maps of a run have."""
+    last = "classes" if isinstance(outcome.answer, LevelSetAnswer) else "bound"
+    return ("mean", "sd", "probability", last, *(() if outcome.truth is None else ("truth", "error")))
+
+
+def map_panel(
+    ax: Axes,
+    outcome: Outcome,
+    layer: str = "mean",
+    *,
+    cmap: Any = None,
+    vmin: float | None = None,
+    vmax: float | None = None,
+    colorbar: bool = True,
+) -> dict[str, Artist]:
+    """Draw one layer of the final maps into axes, with the name of the layer as their title.
+
+    Two axes are drawn as a map. One axis is drawn as a profile, values against position; with three or more,
+    the sites lie in order of their posterior mean.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+    outcome : Outcome
+        For example a `Result`.
+    layer : str
+        ``"mean"`` or ``"sd"`` of the belief; ``"probability"`` of being in the level set, or of beating the
+        reported optimum; ``"classes"`` of a level set; for an optimum ``"bound"``, the better end of each
+        site's 95% interval; and unless the world is live, the ``"truth"`` and the ``"error"`` of the mean.
+    cmap : str or Colormap, optional
+        Of a map.
+    vmin, vmax : float, optional
+        Ends of a map's colours, in the unit of the layer.
+    colorbar : bool
+        Add a colour bar beside a map.
+
+    Returns
+    -------
+    dict of str to Artist
+        For a map, the ``"field"``, whose ``colorbar`` is the colour bar, and those drawn of ``"edge"``,
+        ``"true optimum"``, ``"reported optimum"``, ``"misclassified"``, ``"readings"`` and
+        ``"earlier readings"``. For a profile, its lines by name, that of the layer by the layer's.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such layer.
+    InputError
+        The run has no such layer, because it asks another question or its world is live.
+    """
+    _check_layer(outcome, layer)
+    ax.set_title(_title(outcome, layer))
+    if outcome.mission.world.domain.dimension != 2:
+        return _profile_of(ax, outcome, layer)
+    given = {"cmap": cmap, "vmin": vmin, "vmax": vmax}
+    return _map_of(ax, outcome, layer, {k: v for k, v in given.items() if v is not None}, bar=colorbar)
+
+
+def _check_layer(outcome: Outcome, layer: str) -> None:
+    """Raise an `InputError` if a run has no such layer."""
+    there = layers_of(outcome)
+    if layer in there:
+        return
+    if layer not in LAYERS:
+        raise UnknownNameError.of("layer", layer, there, where="layer")
+    if layer in ("truth", "error"):
+        reason = "its world is live, so the truth is not known"
+    else:
+        kind = "level set" if layer == "bound" else "optimum"
+        reason = f"it asks for {'a' if kind == 'level set' else 'an'} {kind}"
+    raise InputError(
+        f"this run has no layer {layer!r}: {reason}", expected=f"one of {', '.join(there)}", where="layer"
+    )
+
+
+def _title(outcome: Outcome, layer: str) -> str:
+    answer = outcome.answer
+    if isinstance(answer, LevelSetAnswer):
+        wrong = answer.wrong
+        chance = f"probability of being at or {answer.side} the threshold"
+        dots = "" if wrong is None else f"; {wrong.mean():.1%} of sites misclassified (black dots)"
+        last = f"classes{dots}"
+    else:
         side = "upper" if answer.mission.question.sign > 0 else "lower"
-        return f"{side} end of the 95% interval"
-    wrong = answer.wrong
-    return "classes" + ("" if wrong is None else f"; {wrong.mean():.1%} of sites misclassified (black dots)")
+        chance = "probability of beating the reported optimum"
+        last = f"{side} end of the 95% interval"
+    titles = {"mean": "posterior mean", "sd": "standard deviation", "probability": chance}
+    titles |= {"truth": "true field", "error": "posterior mean less true field"}
+    return titles.get(layer, last)
 
 
-def _hopes(answer: OptimumAnswer) -> Array:
-    """Return the better end (N,) of each site's 95% interval, in the quantity's unit."""
-    return answer.scale.to_user(answer.surface.mean + SURE * answer.surface.sd)
+def _values(outcome: Outcome, layer: str) -> Array:
+    """Return the values (N,) of a layer other than the classes."""
+    answer, truth = outcome.answer, outcome.truth
+    mean, sd = moments(outcome)
+    if layer == "probability":
+        return answer.probability if isinstance(answer, LevelSetAnswer) else _better(answer)
+    if layer == "bound":
+        assert isinstance(answer, OptimumAnswer)
+        return answer.scale.to_user(answer.surface.mean + SURE * answer.surface.sd)
+    if layer in ("truth", "error"):
+        assert truth is not None
+        return truth if layer == "truth" else mean - truth
+    return mean if layer == "mean" else sd
 
 
 def _better(answer: OptimumAnswer) -> Array:
@@ -97,50 +222,70 @@ def _better(answer: OptimumAnswer) -> Array:
 # -- over two axes ---------------------------------------------------------------------------------------
 
 
-def _moment_maps(panels: list[Axes], outcome: Outcome) -> None:
-    domain, label = outcome.mission.world.domain, outcome.mission.world.quantity.label
-    mean, sd = moments(outcome)
-    for ax in panels:
-        frame(ax, domain)
-        ax.label_outer()
-    field(panels[0], domain, mean, label, VALUE)
-    field(panels[1], domain, sd, label, SPREAD)
-    earlier(panels[1], outcome, size=1.5)
+def _map_of(ax: Axes, outcome: Outcome, layer: str, given: Look, *, bar: bool) -> dict[str, Artist]:
+    """Draw a layer over two axes."""
+    domain, answer = outcome.mission.world.domain, outcome.answer
+    frame(ax, domain)
+    closed_areas(ax, outcome.mission.world.no_go)
+    drawn = dict[str, Artist]()
+    if layer == "classes":
+        assert isinstance(answer, LevelSetAnswer)
+        return _class_map(ax, domain, answer, given, bar=bar)
+    values, label = _values(outcome, layer), outcome.mission.world.quantity.label
+    if layer == "probability":
+        label = "probability"
+    drawn["field"] = field(ax, domain, values, label, _look(outcome, layer, values) | given, bar=bar)
+    if layer == "sd":
+        drawn |= _reading_dots(ax, outcome)
+    if isinstance(answer, OptimumAnswer):
+        return drawn | optimum_marks(ax, answer)
+    if layer in ("mean", "probability"):
+        color = "white" if layer == "mean" else "black"
+        drawn |= edge(ax, domain, probit(answer.probability), color=color)
+    if layer == "truth" and answer.truth is not None:
+        drawn |= edge(ax, domain, values - answer.truth.threshold)
+    return drawn
+
+
+def _look(outcome: Outcome, layer: str, values: Array) -> Look:
+    if layer == "error":
+        most = float(np.abs(values).max())
+        return {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
+    chance = CHANCE if isinstance(outcome.answer, LevelSetAnswer) else HOPE
+    return {"sd": SPREAD, "probability": chance}.get(layer, VALUE)
+
+
+def _reading_dots(ax: Axes, outcome: Outcome) -> dict[str, Artist]:
+    """Mark where the readings were taken."""
+    drawn = earlier(ax, outcome, size=1.5)
     passing = outcome.on_the_way
-    panels[1].plot(*outcome.sites[passing].T, "o", color="black", markersize=0.8, mew=0.0)
-    at_sites = outcome.sites[~passing]
-    panels[1].plot(*at_sites.T, "o", color="white", markersize=2.5, markeredgecolor="black", mew=0.5)
+    along: Look = {"color": "black", "markersize": mark_size(0.8), "mew": 0.0}
+    (drawn["readings on the way"],) = ax.plot(*outcome.sites[passing].T, "o", **along)
+    dots: Look = {"color": "white", "markersize": mark_size(2.5), "markeredgecolor": "black", "mew": 0.5}
+    (drawn["readings"],) = ax.plot(*outcome.sites[~passing].T, "o", **dots)
+    return drawn
 
 
-def _class_maps(panels: list[Axes], outcome: Outcome, answer: LevelSetAnswer) -> None:
-    domain, wrong = outcome.mission.world.domain, answer.wrong
-    edge(panels[0], domain, probit(answer.probability))
-    field(panels[2], domain, answer.probability, "probability", CHANCE)
-    edge(panels[2], domain, probit(answer.probability), color="black")
-    likely = doubtful(answer.probability)
+def _class_map(
+    ax: Axes, domain: Domain, answer: LevelSetAnswer, given: Look, *, bar: bool
+) -> dict[str, Artist]:
+    """Draw the classes, and what is wrong with them."""
+    likely, some_unknown = doubtful(answer.probability), bool(answer.unknown.any())
     classes = np.where(answer.unknown, 4, np.where(answer.inside, 3 - likely, 0 + likely))
-    outside, inside = ("below", "above") if answer.side == "above" else ("above", "below")
-    some_unknown = bool(answer.unknown.any())
-    bar = field(panels[3], domain, classes, "", CLASS_OR_UNKNOWN if some_unknown else CLASS)
-    assert bar is not None
-    if bar.orientation == "vertical":
-        ticks = {0.0: outside, 1.0: f"likely\n{outside}", 2.0: f"likely\n{inside}", 3.0: inside}
-    else:  # too short for all
-        ticks = {0.0: outside, 1.5: "likely", 3.0: inside}
-    ticks |= {4.0: "unknown"} if some_unknown else {}
-    bar.set_ticks([*ticks], labels=[*ticks.values()])
-    if wrong is not None:
-        panels[3].plot(*domain.sites[wrong].T, "o", color="black", markersize=2.5, label="misclassified")
-
-
-def _optimum_maps(panels: list[Axes], outcome: Outcome, answer: OptimumAnswer) -> None:
-    domain, label = outcome.mission.world.domain, outcome.mission.world.quantity.label
-    field(panels[2], domain, _better(answer), "probability", HOPE)
-    field(panels[3], domain, _hopes(answer), label, VALUE)
-    for ax in panels:
-        if answer.optimum is not None:
-            mark(ax, answer.optimum.point, "true optimum")
-        mark(ax, answer.reported.point, "reported optimum")
+    look = (CLASS_OR_UNKNOWN if some_unknown else CLASS) | given
+    drawn: dict[str, Artist] = {"field": (mesh := field(ax, domain, classes, "", look, bar=bar))}
+    if mesh.colorbar is not None:
+        outside, inside = ("below", "above") if answer.side == "above" else ("above", "below")
+        if mesh.colorbar.orientation == "vertical":
+            ticks = {0.0: outside, 1.0: f"likely\n{outside}", 2.0: f"likely\n{inside}", 3.0: inside}
+        else:  # too short for all
+            ticks = {0.0: outside, 1.5: "likely", 3.0: inside}
+        ticks |= {4.0: "unknown"} if some_unknown else {}
+        mesh.colorbar.set_ticks([*ticks], labels=[*ticks.values()])
+    if answer.wrong is not None:
+        dots: Look = {"color": "black", "markersize": mark_size(2.5), "label": "misclassified"}
+        (drawn["misclassified"],) = ax.plot(*domain.sites[answer.wrong].T, "o", **dots)
+    return drawn
 
 
 # -- over one axis, or the rank of sites -------------------------------------------------------------------
@@ -153,52 +298,53 @@ def _across(outcome: Outcome) -> tuple[Array, str, Look]:
         return domain.sites[:, 0], domain.axes[0].label, {}
     rank = np.argsort(np.argsort(moments(outcome)[0], kind="stable")).astype(float)
     # dots, no lines: neighbours in rank need not be neighbours in space
-    look: Look = {"marker": ".", "linestyle": "none", "markersize": 3}
+    look: Look = {"marker": ".", "linestyle": "none", "markersize": mark_size(3)}
     return rank, "sites in order of posterior mean", look
 
 
-def _moment_profiles(panels: list[Axes], outcome: Outcome) -> None:
+def _profile_of(ax: Axes, outcome: Outcome, layer: str) -> dict[str, Artist]:
+    """Draw a layer against one axis, or against the rank of the sites."""
+    answer, label = outcome.answer, outcome.mission.world.quantity.label
     x, name, look = _across(outcome)
-    profile(panels[0], outcome, x, **look)
-    _legend(panels[0])
-    line(panels[1], x, moments(outcome)[1], color=BLUE, **look)
-    panels[1].set(ylim=(0, None), ylabel=outcome.mission.world.quantity.label)
-    for ax in panels[2:]:
-        ax.set_xlabel(name)
-    for ax in panels:
-        opened(ax)
+    ax.set_xlabel(name)
+    if layer == "mean":
+        drawn = profile(ax, outcome, x, **look)
+        if isinstance(answer, OptimumAnswer) and outcome.mission.world.domain.dimension == 1:
+            drawn |= optima(ax, answer)
+        return drawn
+    if layer == "classes":
+        assert isinstance(answer, LevelSetAnswer)
+        drawn = _class_profile(ax, x, answer)
+    else:
+        color = shade(1.0) if layer == "truth" else hue(BLUE)
+        drawn = {layer: line(ax, x, _values(outcome, layer), color=color, **look)}
+        ax.set_ylabel(label)
+    if layer == "sd":
+        ax.set_ylim(0, None)
+    elif layer == "probability":
+        ax.axhline(0.5, color=shade(1.0), linewidth=line_width(0.9), linestyle=":")
+        ax.set(ylim=(-0.02, 1.02), ylabel="probability")
+    elif layer == "bound":
+        assert isinstance(answer, OptimumAnswer)
+        reported: Look = {"color": shade(1.0), "linestyle": ":", "label": "reported optimum"}
+        drawn["reported optimum"] = ax.axhline(answer.reported_value, **reported)
+    elif layer == "error":
+        ax.axhline(0.0, color=shade(1.0), linewidth=line_width(0.9), linestyle=":")
+    elif layer == "truth" and isinstance(answer, LevelSetAnswer):
+        drawn["threshold"] = level(ax, answer.user_threshold)
+    opened(ax)
+    return drawn
 
 
-def _class_profiles(panels: list[Axes], outcome: Outcome, answer: LevelSetAnswer) -> None:
-    x, _, look = _across(outcome)
-    above, wrong = answer.above.astype(float), answer.wrong
-    _chance_profile(panels[2], x, answer.probability, look)
-    panels[3].plot(x, above, "|", color=BLUE, markersize=10)
-    panels[3].plot(x[answer.unknown], above[answer.unknown], "|", color="0.6", markersize=10, label="unknown")
-    panels[3].set(ylim=(-0.5, 1.5), yticks=[0, 1], yticklabels=["below", "above"])
+def _class_profile(ax: Axes, x: Array, answer: LevelSetAnswer) -> dict[str, Artist]:
+    """Draw the classes as ticks at two heights."""
+    above, wrong, drawn = answer.above.astype(float), answer.wrong, dict[str, Artist]()
+    tick: Look = {"marker": "|", "linestyle": "none", "markersize": mark_size(10)}
+    (drawn["classes"],) = ax.plot(x, above, color=hue(BLUE), **tick)
+    unknown = answer.unknown
+    (drawn["unknown"],) = ax.plot(x[unknown], above[unknown], color=shade(0.4), label="unknown", **tick)
+    ax.set(ylim=(-0.5, 1.5), yticks=[0, 1], yticklabels=["below", "above"])
     if wrong is not None:
-        panels[3].plot(x[wrong], above[wrong], "o", color="black", markersize=3, label="misclassified")
-
-
-def _optimum_profiles(panels: list[Axes], outcome: Outcome, answer: OptimumAnswer) -> None:
-    x, _, look = _across(outcome)
-    if outcome.mission.world.domain.dimension == 1:
-        optima(panels[0], answer)
-        _legend(panels[0])
-    _chance_profile(panels[2], x, _better(answer), look)
-    line(panels[3], x, _hopes(answer), color=BLUE, **look)
-    panels[3].axhline(answer.reported_value, color="black", linestyle=":", label="reported optimum")
-    _legend(panels[3])
-    panels[3].set(ylabel=outcome.mission.world.quantity.label)
-
-
-def _legend(ax: Axes) -> None:
-    """Add a legend inside axes; small ones have none, but one legend for all below them."""
-    if width_of(ax) == "screen":
-        ax.legend(fontsize=8)
-
-
-def _chance_profile(ax: Axes, x: Array, p: Array, look: Look) -> None:
-    line(ax, x, p, color=BLUE, **look)
-    ax.axhline(0.5, color="black", linewidth=0.9, linestyle=":")
-    ax.set(ylim=(-0.02, 1.02), ylabel="probability")
+        dots: Look = {"color": shade(1.0), "markersize": mark_size(3), "label": "misclassified"}
+        (drawn["misclassified"],) = ax.plot(x[wrong], above[wrong], "o", **dots)
+    return drawn

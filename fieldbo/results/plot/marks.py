@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import AbstractPathEffect, withStroke
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.sensor import Sensor
+from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.outcome import Outcome
-from fieldbo.results.plot.figures import GREEN, ORANGE, PINK, RED, SKY, YELLOW, Look
 from fieldbo.results.plot.layout import NUMBER
 from fieldbo.results.plot.path_effects import cased
+from fieldbo.results.plot.style import (
+    GREEN,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    YELLOW,
+    Look,
+    letter_size,
+    mark_size,
+    shade,
+)
 from fieldbo.results.plot.widths import width_of
 
 _HALO: list[AbstractPathEffect] = [withStroke(linewidth=2.0, foreground="white")]
@@ -22,6 +36,7 @@ _MARKS: dict[str, Look] = {
     # larger than any reading and drawn below it, so that a reading taken there stays visible
     "start": {"marker": "^", "color": SKY, "markersize": 9, "zorder": 3.6},
     "end": {"marker": "s", "color": ORANGE, "markersize": 12, "zorder": 3.5},  # may enclose the start
+    "vehicle": {"marker": "D", "color": ORANGE, "markersize": 10, "zorder": 6.5},
     "home": {  # a frame, because the vehicle mostly starts and ends there
         "marker": "s",
         "color": GREEN,
@@ -46,36 +61,53 @@ _MARKS: dict[str, Look] = {
 _MARKS["recommended play"] = _MARKS["reported optimum"]
 
 
-def earlier(ax: Axes, outcome: Outcome, size: float = 3.5) -> None:
+def earlier(ax: Axes, outcome: Outcome, size: float = 3.5) -> dict[str, Artist]:
     """Draw the readings with which the mission began; over one axis, at their values."""
     known = outcome.mission.earlier
     if not len(known.values):
-        return
+        return {}
     y = known.values if known.sites.shape[1] == 1 else known.sites[:, 1]
-    look: Look = {"color": "0.45", "markersize": size, "markerfacecolor": "none", "zorder": 3.3}
-    ax.plot(known.sites[:, 0], y, "D", label="earlier reading", **look)
+    look: Look = {
+        "color": shade(0.55),
+        "markersize": mark_size(size),
+        "markerfacecolor": "none",
+        "zorder": 3.3,
+    }
+    (drawn,) = ax.plot(known.sites[:, 0], y, "D", label="earlier reading", **look)
+    return {"earlier readings": drawn}
 
 
-def readings(ax: Axes, x: Array, y: Array, outcome: Outcome) -> None:
-    """Draw the readings at coordinates (n,), at most twelve of them numbered, and the earlier ones.
+def readings(ax: Axes, x: Array, y: Array, outcome: Outcome, *, numbered: bool = True) -> dict[str, Artist]:
+    """Draw the readings at coordinates (n,), at most twelve of them numbered if wished.
 
     Each sensor level has its own shape, larger for less noise. Readings on the way are small dots without a
     number. Readings that the model left out are crossed.
     Of several numbers at one place only the first is written; the layout of the figure moves or removes those
     that would cover another one.
     """
-    earlier(ax, outcome)
     levels, sensor, passing = outcome.levels, outcome.mission.world.sensor, outcome.on_the_way
-    _dots(ax, x[passing], y[passing])
+    drawn: dict[str, Artist] = {}
+    if passing.any():
+        drawn["readings on the way"] = _dots(ax, x[passing], y[passing])
     at_sites = np.flatnonzero(~passing)
     crowd = float(np.clip(np.sqrt(100 / (len(at_sites) + 1)), 0.55, 1.0)) if sensor.settings == 1 else 1.0
     dots: Look = {"color": "white", "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 4}
-    for level, (label, size) in enumerate(_settings(sensor)):
+    for level, (label, size) in enumerate(_settings(sensor, numbered=numbered)):
         here = (levels == level) & ~passing
-        ax.plot(x[here], y[here], _SHAPES[level % len(_SHAPES)], label=label, markersize=crowd * size, **dots)
+        name = "readings" if sensor.settings == 1 else f"readings at level {level}"
+        look = dots | {"marker": _SHAPES[level % len(_SHAPES)], "markersize": mark_size(crowd * size)}
+        (drawn[name],) = ax.plot(x[here], y[here], linestyle="none", label=label, **look)
     if not (believed := outcome.believed).all():
-        cross: Look = {"color": RED, "markersize": 9, "markeredgewidth": 2.0, "path_effects": _HALO}
-        ax.plot(x[~believed], y[~believed], "x", label="reading left out by the model", zorder=5.5, **cross)
+        cross: Look = {
+            "color": RED,
+            "markersize": mark_size(9),
+            "markeredgewidth": 2.0,
+            "path_effects": _HALO,
+        }
+        cross |= {"label": "reading left out by the model", "zorder": 5.5}
+        (drawn["left out"],) = ax.plot(x[~believed], y[~believed], "x", **cross)
+    if not numbered:
+        return drawn
     most = _MOST_NUMBERS.get(width_of(ax), 12)
     step = next(k * 10**e for e in range(9) for k in (1, 2, 5) if len(at_sites) <= most * k * 10**e)
     numbers: dict[tuple[float, float], int] = {}
@@ -83,25 +115,27 @@ def readings(ax: Axes, x: Array, y: Array, outcome: Outcome) -> None:
         numbers.setdefault((float(x[at_sites[n - 1]]), float(y[at_sites[n - 1]])), n)
     for at, n in numbers.items():
         _number(ax, n, at)
+    return drawn
 
 
-def _dots(ax: Axes, x: Array, y: Array) -> None:
-    """Draw readings on the way (k,), if there are any."""
-    if len(x):
-        look: Look = {"color": "black", "markersize": 0.9, "markeredgewidth": 0.0, "zorder": 3.2}
-        ax.plot(x, y, "o", label="reading on the way", rasterized=len(x) > _MOST_VECTORS, **look)
+def _dots(ax: Axes, x: Array, y: Array) -> Artist:
+    """Draw readings on the way (k,)."""
+    look: Look = {"color": "black", "markersize": mark_size(0.9), "markeredgewidth": 0.0, "zorder": 3.2}
+    (dots,) = ax.plot(x, y, "o", label="reading on the way", rasterized=len(x) > _MOST_VECTORS, **look)
+    return dots
 
 
 def _number(ax: Axes, n: int, at: tuple[float, float]) -> None:
     """Write a number next to a place."""
-    look: Look = {"fontsize": 8, "path_effects": _HALO, "zorder": 6, "gid": NUMBER}
+    look: Look = {"fontsize": letter_size(8), "color": "black", "path_effects": _HALO, "zorder": 6}
+    look["gid"] = NUMBER
     ax.annotate(str(n), at, (4, 4), textcoords="offset points", va="bottom", annotation_clip=False, **look)
 
 
-def _settings(sensor: Sensor) -> list[tuple[str, float]]:
+def _settings(sensor: Sensor, *, numbered: bool) -> list[tuple[str, float]]:
     """Return the label and the mark size of each sensor level."""
     if sensor.settings == 1:
-        return [("reading (numbered in order)", 4.5)]
+        return [("reading (numbered in order)" if numbered else "reading", 4.5)]
     variances = [level.variance for level in sensor.levels]
     rank = np.argsort(np.argsort(np.negative(variances), kind="stable"), kind="stable")  # 0: the coarsest
     sizes = 6.0 + 2.5 * rank / (len(rank) - 1)
@@ -111,7 +145,18 @@ def _settings(sensor: Sensor) -> list[tuple[str, float]]:
     ]
 
 
-def mark(ax: Axes, at: Array, label: str) -> None:
-    """Mark a place (2,): "start", "end", "home", "true optimum", "reported optimum", "recommended play"."""
+def mark(ax: Axes, at: Array, label: str) -> Line2D:
+    """Mark a place (2,), with one of the looks above by its name, such as "start" or "true optimum"."""
     look: Look = {"linestyle": "none", "markeredgecolor": "black", "clip_on": False, "zorder": 5}
-    ax.plot([at[0]], [at[1]], label=label, **(look | _MARKS[label]))
+    look |= _MARKS[label]
+    (drawn,) = ax.plot([at[0]], [at[1]], label=label, **look)
+    drawn.set_markersize(mark_size(drawn.get_markersize()))
+    return drawn
+
+
+def optimum_marks(ax: Axes, answer: OptimumAnswer) -> dict[str, Line2D]:
+    """Mark the reported optimum on a map and, if known, the true one; return them by name."""
+    drawn = {}
+    if answer.optimum is not None:
+        drawn["true optimum"] = mark(ax, answer.optimum.point, "true optimum")
+    return drawn | {"reported optimum": mark(ax, answer.reported.point, "reported optimum")}

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.metrics import probit
 from fieldbo.results.outcome import Outcome
-from fieldbo.results.plot.cell_path import settings_picture
-from fieldbo.results.plot.figures import RED, VALUE, finish, headline, new_figure, opened
-from fieldbo.results.plot.marks import mark, readings
+from fieldbo.results.plot.cell_path import settings_panel, settings_picture
+from fieldbo.results.plot.figures import finish, headline, new_figure, opened
+from fieldbo.results.plot.marks import earlier, mark, optimum_marks, readings
 from fieldbo.results.plot.order import ordered_path
 from fieldbo.results.plot.profiles import moments, optima, profile
-from fieldbo.results.plot.surfaces import edge, field, frame, ratio
+from fieldbo.results.plot.style import RED, VALUE, Look, line_width, mark_size, shade
+from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, ratio
 
 
 def path_picture(outcome: Outcome, width: str = "screen") -> Figure:
@@ -38,52 +42,105 @@ def path_picture(outcome: Outcome, width: str = "screen") -> Figure:
     """
     if outcome.cell_runs.names:
         return settings_picture(outcome, width)
-    domain, path = outcome.mission.world.domain, outcome.path
+    domain, answer = outcome.mission.world.domain, outcome.answer
     over = "posterior mean (truth unknown)" if outcome.truth is None else "true field"
-    answer = outcome.answer
     if domain.dimension == 1:
         figure = new_figure(8, 7, width)
         top, ax = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
         profile(top, outcome, domain.sites[:, 0])
         if isinstance(answer, OptimumAnswer):
             optima(top, answer)
+        earlier(top, outcome)
         readings(top, outcome.sites[:, 0], outcome.values, outcome)
+    else:
+        figure = new_figure(9, 7.2 * ratio(domain) + 1.6, width, ratio=ratio(domain))
+        top = ax = figure.subplots()
+        over = over if domain.dimension == 2 else f"first two of {domain.dimension} axes"
+    path_panel(ax, outcome, numbered=True)
+    return finish(figure, f"{headline(outcome)}\npath over the {over}", figure.axes, top)
+
+
+def path_panel(
+    ax: Axes,
+    outcome: Outcome,
+    *,
+    color: str | None = None,
+    linewidth: float | None = None,
+    cmap: Any = None,
+    colorbar: bool = True,
+    numbered: bool = False,
+) -> dict[str, Artist]:
+    """Draw the path travelled and the readings into axes, over the true field or the posterior mean.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+    outcome : Outcome
+        For example a `Result`.
+    color : color, optional
+        Of the path; by default it turns from white to pink, with arrows in its direction.
+    linewidth : float, optional
+        Of the path, in points.
+    cmap : str or Colormap, optional
+        Of the field, or of a factory cell's settings; by default that of the style.
+    colorbar : bool
+        Add a colour bar beside the map.
+    numbered : bool
+        Write numbers next to some of the readings. Only the pictures that fieldbo lays out move them away
+        from each other.
+
+    Returns
+    -------
+    dict of str to Artist
+        Those drawn of ``"field"`` (its ``colorbar`` is the colour bar), ``"true level"``,
+        ``"estimated level"``, ``"true optimum"``, ``"reported optimum"``, ``"earlier readings"``,
+        ``"readings"`` (or ``"readings at level k"``), ``"readings on the way"``, ``"left out"``, ``"path"``,
+        ``"casing"``, ``"start"``, ``"end"`` and ``"home"``. With one axis, the path runs downwards, leg by
+        leg; with more than two, over the first two axes and the ``"sites"``. For a factory cell, those of
+        `settings_panel`.
+    """
+    if outcome.cell_runs.names:
+        ax.set_xlabel("order")
+        return settings_panel(ax, outcome, cmap=cmap, colorbar=colorbar)
+    domain, path, drawn = outcome.mission.world.domain, outcome.path, dict[str, Artist]()
+    if domain.dimension == 1:
         path = np.column_stack([path, np.arange(len(path))])
         ax.set(xlabel=domain.axes[0].label, ylabel="leg")
         ax.yaxis.set_inverted(True)
         opened(ax)
-        ax.plot(path[:, 0], path[:, 1], label="path", zorder=3, color="0.3", linewidth=1.0)
+        look: Look = {"color": color or shade(0.7), "linewidth": linewidth or line_width(1.0)}
+        (drawn["path"],) = ax.plot(path[:, 0], path[:, 1], label="path", zorder=3, **look)
     else:
-        figure = new_figure(9, 7.2 * ratio(domain) + 1.6, width, ratio=ratio(domain))
-        top = ax = figure.subplots()
         frame(ax, domain, named=True)
-        _backdrop(ax, outcome)
-        readings(ax, outcome.sites[:, 0], outcome.sites[:, 1], outcome)
-        over = over if domain.dimension == 2 else f"first two of {domain.dimension} axes"
-        ordered_path(ax, path[:, :2])
-    mark(ax, path[0], "start")
-    mark(ax, path[-1], "end")
+        closed_areas(ax, outcome.mission.world.no_go)
+        drawn = _backdrop(ax, outcome, VALUE if cmap is None else {"cmap": cmap}, colorbar=colorbar)
+        drawn |= earlier(ax, outcome)
+        drawn |= readings(ax, outcome.sites[:, 0], outcome.sites[:, 1], outcome, numbered=numbered)
+        drawn |= ordered_path(ax, path[:, :2], color=color, linewidth=linewidth)
+    drawn["start"], drawn["end"] = mark(ax, path[0], "start"), mark(ax, path[-1], "end")
     home = outcome.mission.vehicles[0].home
     if home is not None and domain.dimension > 1:
-        mark(ax, home[:2], "home")
-    return finish(figure, f"{headline(outcome)}\npath over the {over}", figure.axes, top)
+        drawn["home"] = mark(ax, home[:2], "home")
+    return drawn
 
 
-def _backdrop(ax: Axes, outcome: Outcome) -> None:
+def _backdrop(ax: Axes, outcome: Outcome, look: Look, *, colorbar: bool) -> dict[str, Artist]:
     """Draw the field below a path, and the answer; with more than two axes, only the sites below it."""
     world, answer = outcome.mission.world, outcome.answer
-    domain, truth = world.domain, answer.truth
+    domain, truth, drawn = world.domain, answer.truth, dict[str, Artist]()
     if domain.dimension > 2:
-        ax.plot(*domain.sites[:, :2].T, "o", color="0.7", markersize=2, label="site")
+        sites: Look = {"color": shade(0.3), "markersize": mark_size(2), "label": "site"}
+        (drawn["sites"],) = ax.plot(*domain.sites[:, :2].T, "o", **sites)
     else:
         values = moments(outcome)[0] if truth is None else truth.values
-        field(ax, domain, values, world.quantity.label, VALUE)
+        drawn["field"] = field(ax, domain, values, world.quantity.label, look, bar=colorbar)
     if isinstance(answer, OptimumAnswer):
-        if answer.optimum is not None:
-            mark(ax, answer.optimum.point, "true optimum")
-        mark(ax, answer.reported.point, "reported optimum")
+        drawn |= optimum_marks(ax, answer)
     elif domain.dimension == 2:
         if truth is not None:
-            edge(ax, domain, truth.values - truth.threshold, f"true level {truth.threshold:.4g}")
+            label = f"true level {truth.threshold:.4g}"
+            drawn |= edge(ax, domain, truth.values - truth.threshold, label, name="true level")
         label = f"estimated level {answer.user_threshold:.4g}"
-        edge(ax, domain, probit(answer.probability), label, color=RED, style="--")
+        look = {"color": RED, "style": "--", "name": "estimated level"}
+        drawn |= edge(ax, domain, probit(answer.probability), label, **look)
+    return drawn

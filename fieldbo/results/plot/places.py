@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from fieldbo.results.plot.figures import SKY, VALUE, legend_below, new_figure
+from fieldbo.results.plot.figures import legend_below, new_figure
 from fieldbo.results.plot.marks import mark
+from fieldbo.results.plot.style import SKY, VALUE
 from fieldbo.results.plot.surfaces import field, frame, ratio
 from fieldbo.results.plot.worlds import world_picture
 from fieldbo.world.readings import Readings

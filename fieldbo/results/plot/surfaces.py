@@ -10,12 +10,12 @@ import numpy as np
 import shapely
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import Collection, PolyCollection
 from matplotlib.colorbar import Colorbar
 from matplotlib.contour import ContourSet
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
-from matplotlib.patheffects import AbstractPathEffect, withStroke
+from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, Mask
@@ -23,19 +23,17 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.free_space import shrunk
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.results.plot.cells import cells_of, cut, path_of, triangles
-from fieldbo.results.plot.figures import Look
 from fieldbo.results.plot.geography import beside, on_earth
 from fieldbo.results.plot.layout import NAME
 from fieldbo.results.plot.path_effects import cased
+from fieldbo.results.plot.style import RED, Look, letter_size, line_width, shade
 from fieldbo.results.plot.widths import font_size, width_of
 
 _RASTER = 160  # raster points along each axis of a box
 _CASED = cased("black", 1.9)  # visible on light and dark surfaces
-_HALO: list[AbstractPathEffect] = [withStroke(linewidth=3.0, foreground="0.9")]
 _LETTER = 8.0  # font size of an obstacle's name, in points
-_SOLID: Look = {"facecolor": "0.84", "edgecolor": "0.55", "hatch": "////", "linewidth": 0.0, "zorder": 1.5}
-_BAND: Look = {"facecolor": "0.97", "edgecolor": "0.55", "linewidth": 0.5, "zorder": 1.45}
-_SHADOW: Look = {"fill": False, "edgecolor": "0.4", "linestyle": "--", "linewidth": 0.9, "zorder": 1.5}
+_SOLID: Look = {"hatch": "////", "linewidth": 0.0, "zorder": 1.5}
+_SHADOW: Look = {"fill": False, "linestyle": "--", "linewidth": 0.9, "zorder": 1.5}
 
 
 def covered(domain: Domain) -> bool:
@@ -128,9 +126,12 @@ def field(
     *,
     dots: bool = False,
     bar: bool = True,
-) -> Colorbar | None:
-    """Draw values (N,), cut at the shore, and a colour bar as long as the map; scattered sites as `dots`."""
-    drawn: ScalarMappable
+) -> Collection:
+    """Draw values (N,), cut at the shore, and a colour bar as long as the map; scattered sites as `dots`.
+
+    The colour bar is the ``colorbar`` of what is returned.
+    """
+    drawn: Collection
     if covered(domain):
         drawn = ax.pcolormesh(*laid_out(domain, values), shading="nearest", rasterized=True, **look)
         cut(drawn, ax, domain)
@@ -139,14 +140,21 @@ def field(
     else:
         x, y = domain.sites.T
         drawn = ax.scatter(x, y, float(np.clip(2e4 / domain.size, 8, 60)), values, **look)
-    return _colour_bar(ax, domain, drawn, label) if bar else None
+    if bar:
+        _colour_bar(ax, domain, drawn, label)
+    return drawn
+
+
+def recolour(drawn: Collection, domain: Domain, values: NDArray[Any]) -> None:
+    """Show other values (N,) on what `field` drew, with the same colours."""
+    drawn.set_array(laid_out(domain, values)[2] if covered(domain) else values)
 
 
 def _cells(
     ax: Axes, domain: Domain, cells: Sequence[Array], values: NDArray[Any], look: Look
 ) -> PolyCollection:
     """Draw values (N,) as cells around the sites."""
-    drawn = PolyCollection(cells, cmap=look["cmap"], edgecolors="face", linewidths=0.4, rasterized=True)
+    drawn = PolyCollection(cells, cmap=look.get("cmap"), edgecolors="face", linewidths=0.4, rasterized=True)
     drawn.set_array(values)
     drawn.set_clim(look.get("vmin"), look.get("vmax"))
     ax.add_collection(drawn)
@@ -156,9 +164,14 @@ def _cells(
 
 
 def _colour_bar(ax: Axes, domain: Domain, drawn: ScalarMappable, label: str) -> Colorbar:
-    """Add a colour bar beside a map, or above it in a narrow figure with several columns."""
+    """Add a colour bar beside a map, or above it in a narrow figure with several columns.
+
+    In a figure of your own that makes no room for it, it takes some from the map.
+    """
     figure, place = ax.get_figure(root=True), ax.get_subplotspec()
     assert figure is not None
+    if figure.get_layout_engine() is None:
+        return figure.colorbar(drawn, ax=ax, label=label)
     if width_of(ax) != "column" or place is None or place.get_gridspec().ncols == 1:
         return figure.colorbar(drawn, cax=ax.inset_axes((beside(domain), 0, 0.04, 1)), label=label)
     above = ax.inset_axes((0, 1.05, 1, 0.06))
@@ -166,23 +179,35 @@ def _colour_bar(ax: Axes, domain: Domain, drawn: ScalarMappable, label: str) -> 
 
 
 def edge(
-    ax: Axes, domain: Domain, excess: Array, label: str = "", *, color: str = "white", style: str = "-"
-) -> None:
-    """Draw the line where `excess` (N,) changes sign, cut at the shore, with a legend label."""
+    ax: Axes,
+    domain: Domain,
+    excess: Array,
+    label: str = "",
+    *,
+    name: str = "edge",
+    color: str = "white",
+    style: str = "-",
+) -> dict[str, ContourSet]:
+    """Draw the line where `excess` (N,) changes sign, cut at the shore, with a legend label.
+
+    Return it by its `name`; nothing if there is none.
+    """
     if not excess.min() < 0 < excess.max():
-        return
-    look: Look = {"levels": [0.0], "colors": color, "linestyles": style, "linewidths": 1.6, "zorder": 1.4}
+        return {}
+    look: Look = {"levels": [0.0], "colors": color, "linestyles": style, "linewidths": line_width(1.6)}
+    look["zorder"] = 1.4
     if covered(domain):
         drawn: ContourSet = ax.contour(*laid_out(domain, excess), **look)
     elif (mesh := triangles(domain)) is not None:
         drawn = ax.tricontour(mesh, excess, **look)
     else:
-        return
+        return {}
     casing = [_CASED] if color == "white" else []
     drawn.set_path_effects(casing)
     cut(drawn, ax, domain)
     if label:
-        ax.plot([], [], style, color=color, linewidth=1.6, path_effects=casing, label=label)
+        ax.plot([], [], style, color=color, linewidth=line_width(1.6), path_effects=casing, label=label)
+    return {name: drawn}
 
 
 def frame(ax: Axes, domain: Domain, *, named: bool = False, solid: Sequence[Obstacle] | None = None) -> None:
@@ -199,10 +224,19 @@ def frame(ax: Axes, domain: Domain, *, named: bool = False, solid: Sequence[Obst
     _ground(ax, domain, domain.solid if solid is None else solid, named)
 
 
+def closed_areas(ax: Axes, areas: Sequence[Obstacle]) -> None:
+    """Draw the areas over the first two axes that were closed while a run was under way."""
+    for number, area in enumerate(areas):
+        corners = shapely.get_coordinates(area.polygon.exterior)
+        label = "closed under way" if number == 0 else None
+        look: Look = {"facecolor": "none", "edgecolor": RED, "linewidth": line_width(1.2)}
+        ax.fill(*corners.T, hatch="xx", zorder=2.5, label=label, **look)
+
+
 def _oriented(ax: Axes, domain: Domain) -> None:
     """Set labels, directions and aspect of the first two axes."""
     across, up = domain.axes[:2]
-    ax.set(xlabel=across.label, ylabel=up.label, facecolor="0.93")
+    ax.set(xlabel=across.label, ylabel=up.label, facecolor=shade(0.07))
     ax.xaxis.set_inverted(across.positive == "down")
     ax.yaxis.set_inverted(up.positive == "down")
     ax.set_aspect("equal" if alike(domain) else "auto")
@@ -213,7 +247,7 @@ def _ground(ax: Axes, domain: Domain, solid: Sequence[Obstacle], named: bool) ->
     """Draw outline, obstacles and clearance."""
     if domain.region is not None:
         for line in shapely.get_parts(_edges(domain, solid)):
-            ax.plot(*shapely.get_coordinates(line).T, color="0.25", linewidth=1.0)
+            ax.plot(*shapely.get_coordinates(line).T, color=shade(0.75), linewidth=line_width(1.0))
     if domain.clearance > 0 and domain.dimension == 2:
         _clearance(ax, domain, solid)
     if solid:
@@ -248,14 +282,19 @@ def _clearance(ax: Axes, domain: Domain, solid: Sequence[Obstacle]) -> None:
         near = shapely.union(near, shore)
     band = shapely.difference(near, shapely.union_all([shapely.Polygon(_drawn(o, domain)) for o in solid]))
     if (path := path_of(band)) is not None:
-        ax.add_artist(PathPatch(path, label="clearance", **_BAND))
+        look: Look = {"facecolor": shade(0.03), "edgecolor": shade(0.45), "linewidth": 0.5, "zorder": 1.45}
+        ax.add_artist(PathPatch(path, label="clearance", **look))
 
 
 def _obstacles(ax: Axes, domain: Domain, solid: Sequence[Obstacle], named: bool) -> None:
     """Draw obstacles."""
     flat = domain.dimension == 2
     along = domain.axes[2].name if domain.dimension == 3 else "the other axes"
-    look, label = (_SOLID, "obstacle") if flat else (_SHADOW, f"obstacle, seen along {along}")
+    label = "obstacle" if flat else f"obstacle, seen along {along}"
+    colours: Look = {"edgecolor": shade(0.6)}
+    if flat:
+        colours = {"facecolor": shade(0.16), "edgecolor": shade(0.45)}
+    look = (_SOLID if flat else _SHADOW) | colours
     box = shapely.box(domain.low[0], domain.low[1], domain.high[0], domain.high[1])
     for number, obstacle in enumerate(solid):
         path = Path(_drawn(obstacle, domain), closed=True)
@@ -277,15 +316,17 @@ def _named(ax: Axes, domain: Domain, shape: shapely.Geometry, name: str) -> None
     """Write a name into a shape if it fits, horizontally or else vertically."""
     figure = ax.get_figure(root=True)
     assert figure is not None
-    inches = 0.75 * float(figure.get_size_inches()[0])  # estimated: the layout is not fixed yet
-    letter = font_size(ax, _LETTER)
+    width = 0.75 * float(figure.get_size_inches()[0])  # estimated: the layout is not fixed yet
+    inches = min(width, ax.get_window_extent().width / figure.dpi)
+    letter = font_size(ax, letter_size(_LETTER))
     per_inch = domain.extent[:2] / (inches * np.array([1.0, ratio(domain)]))
     x, y = shapely.get_coordinates(shapely.centroid(shape))[0]
     length, height = 0.6 * letter * len(name) / 72, 1.4 * letter / 72
     for turned in (0, 90):
         w, h = np.array([height, length] if turned else [length, height]) * per_inch / 2
         if shapely.contains(shape, shapely.box(x - w, y - h, x + w, y + h)):
-            look: Look = {"fontsize": _LETTER, "color": "0.15", "path_effects": _HALO, "zorder": 2.5}
-            look |= {"ha": "center", "va": "center_baseline", "rotation_mode": "anchor"}
+            halo = [withStroke(linewidth=3.0, foreground=shade(0.1))]
+            look: Look = {"fontsize": letter_size(_LETTER), "color": shade(0.85), "path_effects": halo}
+            look |= {"ha": "center", "va": "center_baseline", "rotation_mode": "anchor", "zorder": 2.5}
             ax.text(x, y, name, rotation=turned, clip_on=True, gid=NAME, **look)
             return

@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
-from fieldbo.results.plot.figures import VALUE, Look, finish, new_figure, opened
+from fieldbo.results.plot.figures import finish, new_figure, opened
 from fieldbo.results.plot.marks import mark
 from fieldbo.results.plot.profiles import level, line
+from fieldbo.results.plot.style import VALUE, Look, shade
 from fieldbo.results.plot.surfaces import edge, field, frame, ratio
 from fieldbo.results.plot.widths import Sheet
 from fieldbo.world.world import World
@@ -76,7 +77,8 @@ def world_picture(world: World, threshold: float | None = None, width: str = "sc
 def _profile(ax: Axes, world: World, truth: Array | None, threshold: float | None) -> None:
     domain, start = world.domain, np.asarray(world.start)
     heights = np.zeros(domain.size) if truth is None else truth
-    line(ax, domain.sites[:, 0], truth, color="black", label="true field")
+    if truth is not None:
+        line(ax, domain.sites[:, 0], truth, color=shade(1.0), label="true field")
     if threshold is not None:
         level(ax, threshold)
     ax.set(xlabel=domain.axes[0].label, ylabel=world.quantity.label)
@@ -99,7 +101,7 @@ def _map(ax: Axes, world: World, truth: Array | None, threshold: float | None) -
 
 def _sites(ax: Axes, world: World, places: Array) -> None:
     size = float(np.clip(60 / np.sqrt(world.domain.size), 1.8, 5))
-    ax.plot(*places.T, "o", color="0.45", alpha=0.7, markersize=size, markeredgewidth=0, label="site")
+    ax.plot(*places.T, "o", color=shade(0.55), alpha=0.7, markersize=size, markeredgewidth=0, label="site")
 
 
 def _slices(world: World, truth: Array, threshold: float | None, width: str) -> Sheet:

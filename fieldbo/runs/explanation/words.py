@@ -143,7 +143,7 @@ def details(
     extra : mapping of str to str
         Further reasons by label.
     """
-    reasons = {**_reasons(agent, query, why, best), **extra}
+    reasons = {**reasons_for(agent, query, why, best), **extra}
     width = max(map(len, reasons))
     parts = [best_table(agent, best), "\n".join(f"  {k:<{width}}  {text}" for k, text in reasons.items())]
     for key, rows in (why or {}).items():
@@ -157,10 +157,10 @@ def details(
 # -- reasons ---------------------------------------------------------------------------------------------
 
 
-def _reasons(
+def reasons_for(
     agent: Agent, query: Query, why: Mapping[str, Any] | None, best: Sequence[Mapping[str, Any]]
 ) -> dict[str, str]:
-    """Return the reasons for a query by label."""
+    """Return the reasons for a query by label; parameters as for `details`."""
     mission, quantity = agent.mission, agent.mission.world.quantity
     controlled = _controlled(agent.domain, query)
     cost = {"cost": _cost(agent, query, best[0]["cost"])}

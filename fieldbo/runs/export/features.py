@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.agent.agent import Agent
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import GoHome, Observation, Query, Recharge, Telemetry
 from fieldbo.results.maps import layers as map_layers
@@ -140,19 +142,29 @@ def sites(run: Recorded, place: Place) -> list[Feature]:
     ]
 
 
-def track(run: Recorded, vehicle: int) -> list[tuple[Array, float | None]]:
-    """Return where a vehicle was, and when, in seconds since the start of the run; None if unknown.
+Track = list[tuple[Array, float | None]]
+"""Where a vehicle was, and when, in seconds since the start of the run; None if unknown."""
+
+
+def track(run: Recorded, vehicle: int) -> Track:
+    """Return where a vehicle was, and when.
 
     The positions of its readings and those that it reported, and between them the bends of its route, without
     a time. A leg between positions that it reported on the way, or where it read, is straight, unless that
     leaves the domain.
     """
-    domain, result, issued = run.mission.world.domain, run.result, run.agent.issued
-    at = run.mission.vehicles[vehicle].start
-    points: list[tuple[Array, float | None]] = [(at, 0.0)]
-    latest, on_the_way, order = 0.0, False, next(iter(issued), "")
-    for event in run.agent.history:
-        stops: list[tuple[Array, float | None]]
+    start: Track = [(run.mission.vehicles[vehicle].start, 0.0)]
+    return [*start, *chain.from_iterable(stretches(run.result, run.agent, vehicle))]
+
+
+def stretches(result: Result, agent: Agent, vehicle: int) -> Iterator[Track]:
+    """Yield the part of a vehicle's track that each event of an agent's history adds."""
+    domain, issued = result.mission.world.domain, agent.issued
+    at, latest, on_the_way = result.mission.vehicles[vehicle].start, 0.0, False
+    order = next(iter(issued), "")
+    for event in agent.history:
+        points: Track = []
+        stops: Track = []
         if isinstance(event, Telemetry) and event.vehicle == vehicle:
             on_the_way, route = True, _NO_ROUTE
             stops = [(event.position, event.time_s if event.located_s is None else event.located_s)]
@@ -160,6 +172,7 @@ def track(run: Recorded, vehicle: int) -> list[tuple[Array, float | None]]:
             route, order = issued[event.order].order.route, event.order
             stops = [*zip(event.sites, event.times_s.tolist(), strict=True), (event.position, event.time_s)]
         else:
+            yield points
             continue
         for number, (stop, seconds) in enumerate(stops):
             if np.array_equal(stop, at):
@@ -170,7 +183,7 @@ def track(run: Recorded, vehicle: int) -> list[tuple[Array, float | None]]:
             points.append((stop, seconds if known else None))
             at, latest = stop, seconds if known and seconds is not None else latest
         on_the_way = isinstance(event, Telemetry)
-    return points
+        yield points
 
 
 def _straight(domain: Domain, at: Array, stop: Array) -> bool:

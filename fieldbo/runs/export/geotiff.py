@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.results.plot.figures import CLASS_OR_UNKNOWN
+from fieldbo.results.plot.style import CLASS_OR_UNKNOWN
 from fieldbo.runs.export.missing import missing
 from fieldbo.runs.export.placement import Placement
 from fieldbo.runs.export.raster import MapRaster

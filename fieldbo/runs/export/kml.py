@@ -14,7 +14,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fieldbo.results.formatting import question_text
-from fieldbo.results.plot.figures import BLUE, CLASS_OR_UNKNOWN, ORANGE
+from fieldbo.results.plot.style import BLUE, CLASS_OR_UNKNOWN, ORANGE
 from fieldbo.runs.export import areas, features
 from fieldbo.runs.export.gpx import waypoints
 from fieldbo.runs.export.markup import added, encoded

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -41,6 +41,10 @@ class Recorded:
         The log so far.
     frame : Frame, optional
         Position and orientation of the domain's axes on the ground.
+    description : mapping
+        The mission and the versions with which the run began, as its record has them.
+    loss : str
+        Which rows of the log are missing, in words; empty if none are.
     """
 
     folder: Path
@@ -49,6 +53,8 @@ class Recorded:
     began: datetime
     rows: tuple[Row, ...]
     frame: Frame | None = None
+    description: Mapping[str, Any] = field(default_factory=dict)
+    loss: str = ""
 
     @cached_property
     def ground(self) -> Ground | None:
@@ -119,6 +125,8 @@ def read_run(run: Path | str, frame: Path | None = None) -> Recorded:
             began=datetime.fromisoformat(record.begun_utc),
             rows=tuple(rows),
             frame=_vehicle_frame(record.vehicles) if frame is None else _read_frame(frame, domain),
+            description=record.description,
+            loss=record.loss,
         )
 
 

@@ -41,6 +41,7 @@ from fieldbo.vehicles.mavlink.wire import Sequence, lock_file, mavutil, opened
 from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
+    ChannelReport,
     Connection,
     Goal,
     GoalRejected,
@@ -74,6 +75,7 @@ _STATION = 6  # MAV_TYPE_GCS
 _POSITION_ONLY = 0b110111111000  # mask of a target without velocity, acceleration, yaw and yaw rate
 _FRAMES = {"absolute": 5, "relative": 6}  # MAV_FRAME_GLOBAL_INT, MAV_FRAME_GLOBAL_RELATIVE_ALT_INT
 _OFFBOARD = 6  # PX4's main mode
+_NO_CELL = 65_535  # the voltage in mV of a cell that a battery does not have
 _STREAMS = {33: 5.0, 147: 1.0}  # GLOBAL_POSITION_INT, BATTERY_STATUS: rates in Hz
 
 
@@ -379,7 +381,10 @@ class GroundStation(Connection):
     def _receive(self, message: Any) -> None:
         kind = message.get_type()
         if kind == "NAMED_VALUE_FLOAT":  # may come from an onboard computer
-            self._take_reading(message)
+            if message.name == self._link.reading:
+                self._take_reading(message)
+            else:
+                self._report(ChannelReport(message.name, message.value))
         elif message.get_srcComponent() != self._link.component:
             return
         elif kind == "HEARTBEAT":
@@ -388,6 +393,10 @@ class GroundStation(Connection):
             self._take_position(message)
         elif kind == "BATTERY_STATUS":
             self._take_battery(message)
+        elif kind == "WIND":
+            self._report(ChannelReport("wind", message.speed))
+        elif kind == "WIND_COV":
+            self._report(ChannelReport("wind", math.hypot(message.wind_x, message.wind_y)))
 
     def _take_heartbeat(self, heartbeat: Any) -> None:
         """Note the sign of life, and who has control."""
@@ -437,8 +446,13 @@ class GroundStation(Connection):
         )
 
     def _take_battery(self, message: Any) -> None:
-        if message.id == self._link.battery and 0 <= message.battery_remaining <= 100:  # -1: unknown
+        if message.id != self._link.battery:
+            return
+        if 0 <= message.battery_remaining <= 100:  # -1: unknown
             self._report(BatteryReport(share=message.battery_remaining / 100))
+        millivolts = [cell for cell in message.voltages if cell != _NO_CELL]
+        if any(millivolts):
+            self._report(ChannelReport("voltage", sum(millivolts) / 1000))
 
     def _take_position(self, message: Any) -> None:
         latitude, longitude = message.lat / 1e7, message.lon / 1e7
@@ -462,7 +476,7 @@ class GroundStation(Connection):
 
         The same value of the same time is a repeat; a sensor without a clock sends 0 as the time.
         """
-        if message.name != self._link.reading or not self._position_is_fresh:
+        if not self._position_is_fresh:
             return
         sender = message.get_srcSystem(), message.get_srcComponent()
         reading = (*sender, message.time_boot_ms, str(message.value))

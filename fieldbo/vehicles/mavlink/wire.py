@@ -30,7 +30,7 @@ def mavutil(link: MavlinkSettings) -> ModuleType:
     if link.serial:
         _import("serial", "pyserial")
     os.environ["MAVLINK20"] = "1"  # read by pymavlink when it is imported
-    os.environ.setdefault("MAVLINK_DIALECT", "common")
+    os.environ.setdefault("MAVLINK_DIALECT", "ardupilotmega")  # all that is common, and ArduPilot's WIND
     return _import("pymavlink.mavutil", "pymavlink")
 
 

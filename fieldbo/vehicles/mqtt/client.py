@@ -222,6 +222,10 @@ class MqttClient:
         Announces that this program is online.
     on_rejected : Callable, optional
         ``on_rejected(why)``, called instead of `on_failure` if the broker rejects the login.
+    others : sequence of str
+        Other topics of the broker, in full, to subscribe to.
+    on_other : Callable, optional
+        ``on_other(topic, payload, retained)``, like `on_message`, for those.
 
     Raises
     ------
@@ -241,10 +245,13 @@ class MqttClient:
         on_failure: Callable[[str], object],
         presence: Presence | None = None,
         on_rejected: Callable[[str], object] | None = None,
+        others: Sequence[str] = (),
+        on_other: Callable[[str, bytes, bool], object] | None = None,
     ) -> None:
         self._broker, self._topic, self._subscribe, self._presence = broker, topic, subscribe, presence
         self._on_message, self._on_ready, self._on_failure = on_message, on_ready, on_failure
         self._on_rejected = on_failure if on_rejected is None else on_rejected
+        self._others, self._on_other = tuple(others), on_other
         self._ready, self._closing, self._disconnected = (threading.Event() for _ in range(3))
         self._was_ready = self._announced = False
         self._warned: set[tuple[str, object]] = set()
@@ -330,7 +337,8 @@ class MqttClient:
             )
         else:
             self._disconnected.clear()
-            client.subscribe([(self._below(name), 1) for name in self._subscribe])
+            topics = dict.fromkeys([*map(self._below, self._subscribe), *self._others])
+            client.subscribe([(topic, 1) for topic in topics])
 
     def _subscribed(self, client: Client, *_: object) -> None:
         """Announce presence once the subscriptions stand; by now paho has repeated what was in flight."""
@@ -362,21 +370,35 @@ class MqttClient:
         self._disconnected.set()
 
     def _received(self, client: Client, userdata: object, message: MQTTMessage) -> None:
-        name = message.topic.removeprefix(f"{self._topic}/")
-        try:
-            self._on_message(name, bytes(message.payload), bool(message.retain))
-        except Exception as error:
-            self._ignore(name, error)
+        topic, payload, retained = message.topic, bytes(message.payload), bool(message.retain)
+        name = topic.removeprefix(f"{self._topic}/")
+        if name in self._subscribe and name != topic:
+            self._pass_on(self._on_message, name, topic, payload, retained)
+        if topic in self._others and self._on_other is not None:
+            self._pass_on(self._on_other, topic, topic, payload, retained)
 
-    def _ignore(self, name: str, error: Exception) -> None:
+    def _pass_on(
+        self,
+        take: Callable[[str, bytes, bool], object],
+        name: str,
+        topic: str,
+        payload: bytes,
+        retained: bool,
+    ) -> None:
+        try:
+            take(name, payload, retained)
+        except Exception as error:
+            self._ignore(topic, error)
+
+    def _ignore(self, topic: str, error: Exception) -> None:
         """Warn about a message that cannot be understood, once per kind: it may come again and again."""
         kind: object = type(error)
         why = repr(error)
         if isinstance(error, InputError):
             kind, why = error.expected, f"{error.problem}; expected: {error.expected}"
-        if (name, kind) not in self._warned:
-            self._warned.add((name, kind))
-            _log.warning("ignored a message on %s: %s", self._below(name), why)
+        if (topic, kind) not in self._warned:
+            self._warned.add((topic, kind))
+            _log.warning("ignored a message on %s: %s", topic, why)
 
 
 def _payload(body: Any) -> bytes:

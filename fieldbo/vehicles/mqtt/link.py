@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydantic import PositiveFloat
+from pydantic import Field, PositiveFloat
 
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Ground
@@ -16,10 +16,12 @@ from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
 from fieldbo.vehicles.mqtt.client import Broker, MqttClient, Presence
-from fieldbo.vehicles.mqtt.protocol import FROM_ROBOT, Codec, json_object
+from fieldbo.vehicles.mqtt.protocol import FROM_ROBOT, Codec, channel_value, json_object
+from fieldbo.vehicles.remote.channels import ChannelSources
 from fieldbo.vehicles.remote.claim import BEAT_S, Claim
 from fieldbo.vehicles.remote.link import (
     Capacity,
+    ChannelReport,
     Connection,
     Goal,
     GoalRejected,
@@ -53,9 +55,21 @@ class Mqtt(Broker, Link):
     bytes_per_s: PositiveFloat | None = None
     """What the network carries from the robot, in bytes per second, such as 250 for a satellite modem of 2000
     bit/s: a sensor that reads on the way more often is rejected. Default: not limited."""
+    channels: ChannelSources = Field(default_factory=dict)
+    """Topics of this broker that hold other quantities, by the channel's name, for example { wind =
+    "weather/wind", gusts = "weather/station#gust_speed" }: a plain number, or, with # and a key, a JSON
+    object. The robot's own telemetry may have channels, too."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name, source in self.channels.items():
+            topic, key = _parts_of(source)
+            if not all(topic.split("/")) or set("+\0") & set(topic) or "#" in key or source.endswith("#"):
+                raise InputError(
+                    f"{name} = {source!r}",
+                    expected="a topic without +, or a topic, # and a key, for example weather/station#wind",
+                    where=f"link.channels.{name}",
+                )
         if not all(self.topic.split("/")) or set("+#\0") & set(self.topic) or self.topic.startswith("$"):
             raise InputError(
                 f"topic = {self.topic!r}",
@@ -75,6 +89,12 @@ class Mqtt(Broker, Link):
 
     def open(self, mission: Mission, ground: Ground | None, on_report: OnReport) -> Connection:
         return _Connection(self, Codec(mission.world.domain.axes, ground), on_report)
+
+
+def _parts_of(source: str) -> tuple[str, str]:
+    """Return the topic of a channel and the key in its messages, empty for a plain number."""
+    topic, _, key = source.partition("#")
+    return topic, key
 
 
 class _Connection(Connection):
@@ -107,6 +127,8 @@ class _Connection(Connection):
             on_failure=lambda why: self._on_report(Unreachable(why)),
             presence=presence,
             on_rejected=lambda why: self._on_report(Taken(why, self._login)),
+            others=[_parts_of(source)[0] for source in self._link.channels.values()],
+            on_other=self._take_channels,
         )
 
     @property
@@ -237,6 +259,13 @@ class _Connection(Connection):
             if isinstance(report, Heartbeat) and name == "status":
                 self._repeat()
             self._on_report(report)
+
+    def _take_channels(self, topic: str, payload: bytes, retained: bool) -> None:
+        """Report the channels that a message holds; a retained one is old."""
+        for name, source in self._link.channels.items():
+            of, key = _parts_of(source)
+            if of == topic and not retained:
+                self._on_report(ChannelReport(name, channel_value(payload, key)))
 
     def _tell_offline(self) -> None:
         """Report that the robot is offline, unless it was the broker that left."""

@@ -101,6 +101,8 @@ Messages from the robot
     - ``position`` (object): where the robot is, by axis.
     - ``battery`` (number): what is left, in the world's cost unit.
     - ``battery_share`` (number): the same as a fraction of full, 0 to 1.
+    - ``channels`` (object): other quantities, numbers by name, such as ``{"wind": 7.2, "voltage": 12.4}``. A
+      mission's holds watch them, and the record keeps them. ``null`` means unknown.
 
     After an order, report the battery just before you send the result. A later report also counts, once it
     cannot predate the result (``battery.delay_s`` in the vehicle file).
@@ -139,6 +141,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -150,6 +153,7 @@ from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
+    ChannelReport,
     Goal,
     GoalRejected,
     GoalResult,
@@ -172,6 +176,9 @@ _FULL = 0.1234567890123456
 
 _MOST, _LONGEST = 10**6, 1000
 """Highest number of a part or a level, and most characters of an id."""
+
+_MOST_CHANNELS = 100
+"""Number of channels in a message that are looked at."""
 
 
 def json_object(name: str, payload: bytes) -> dict[str, Any]:
@@ -293,6 +300,12 @@ class Codec:
         given = {key: amount(value) for key, value in battery.items() if value is not None}
         if given:
             reports.append(BatteryReport(**given))
+        channels = {} if body.get("channels") is None else body["channels"]
+        if not isinstance(channels, Mapping):
+            channels = {"": channels}  # one that nobody can use, and the user is told
+        reports += [
+            ChannelReport(name, amount(value)) for name, value in islice(channels.items(), _MOST_CHANNELS)
+        ]
         return reports
 
     def _result(self, body: Mapping[str, Any]) -> GoalResult:
@@ -323,6 +336,27 @@ class Codec:
             }
             or None,
         )
+
+
+def channel_value(payload: bytes, key: str = "") -> float:
+    """Return the number in a message of any program: the payload, or a key of the JSON object in it.
+
+    NaN if the key is missing or null, infinity for anything but a finite number.
+
+    Examples
+    --------
+    >>> channel_value(b"7.2"), channel_value(b'{"wind": 7.2}', "wind"), channel_value(b"{}", "wind")
+    (7.2, 7.2, nan)
+    >>> channel_value(b"strong"), channel_value(b"NaN"), channel_value(b"7.2", "wind")
+    (inf, inf, inf)
+    """
+    try:
+        given = json.loads(payload.decode())
+    except (ValueError, RecursionError):
+        return math.inf
+    if not key:
+        return amount(given)
+    return amount(given.get(key)) if isinstance(given, dict) else math.inf
 
 
 def goal_id(body: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ message            meaning                                                  repo
 `PositionReport`   where the robot is                                       if any   yes
 `BatteryReport`    what is left in its battery                              if any   if any
 `Reading`          what its sensor measures now                             no       yes
+`ChannelReport`    another quantity, such as the wind                       if any   if any
 `GoalResult`       the outcome of a goal, or of a part of it                yes      no
 `GoalRejected`     the robot does not carry out a goal                      yes      if any
 `Unreachable`      the middleware knows that the robot is gone              if any   if any
@@ -84,7 +85,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """The robot's own program is alive. Every other report except `Unreachable` implies this."""
+    """The robot's own program is alive. All reports but `Unreachable` and `ChannelReport` imply this."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,17 @@ class BatteryReport:
 class Reading:
     """What a streaming robot's sensor measures now, in the world's unit."""
 
+    value: float
+
+
+@dataclass(frozen=True)
+class ChannelReport:
+    """The value of a telemetry channel now: NaN if unknown, infinity for what is not a number.
+
+    It is no sign of life of the robot: a weather station may have measured it.
+    """
+
+    name: str
     value: float
 
 
@@ -230,6 +242,7 @@ Report = (
     | PositionReport
     | BatteryReport
     | Reading
+    | ChannelReport
     | GoalRejected
     | GoalResult
 )
@@ -368,6 +381,11 @@ class Link(ABC):
 
     def capacity(self, domain: Domain) -> Capacity | None:
         """Return what the link carries of readings in a domain; None if that is not known to be limited."""
+        return None
+
+    @property
+    def known_channels(self) -> frozenset[str] | None:
+        """Names of the only channels that this link can report; None if the robot decides."""
         return None
 
     @property

@@ -37,6 +37,7 @@ from fieldbo.vehicles.remote.arrival import ArrivalDetector
 from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
+    ChannelReport,
     Connection,
     Goal,
     GoalRejected,
@@ -310,6 +311,7 @@ class Remote(Vehicle):
         self._filter.resume(orders, events)
         # What was heard since the link opened is newer than the record, but was told by another clock.
         self._events = [event for event in self._events if not isinstance(event, Telemetry)]
+        self._filter.channels.repeat()
         changing = orders and isinstance(orders[-1], Recharge) and orders[-1].id not in self._settled
         if self._charge is not None and not changing:
             self._filter.take_battery(self._charge)
@@ -532,6 +534,9 @@ class Remote(Vehicle):
 
     def _process(self, now_s: float, report: Report) -> None:
         """Process a report that arrived at `now_s`."""
+        if isinstance(report, ChannelReport):
+            self._take_channel(report, now_s)
+            return
         if isinstance(report, Unreachable):
             self._unreachable = report.why
             self._taken = report if isinstance(report, Taken) else self._taken
@@ -557,6 +562,16 @@ class Remote(Vehicle):
         if usable_report is not None and self._is_believed(usable_report, now_s):
             self._detect(usable_report, now_s)
 
+    def _take_channel(self, report: ChannelReport, now_s: float) -> None:
+        """Keep a channel's value; add telemetry if it matters to a hold, and the robot is in touch."""
+        usable_report, problem = usable(report, self.mission.world.domain.dimension)
+        if problem:
+            self._filter.doubt(problem, problem)
+        if isinstance(usable_report, ChannelReport):
+            self._filter.channels.take(usable_report, now_s)
+            if now_s <= self._heard_s + self.watch.silence_s and self._filter.channels.matter(now_s):
+                self._add_telemetry()
+
     def _is_believed(self, report: Report, now_s: float) -> bool:
         """Return False for a position that does not agree with others, and for readings until one does."""
         if isinstance(report, Reading):
@@ -574,7 +589,8 @@ class Remote(Vehicle):
             if self._detector.target is not target and not isinstance(report, GoalResult):
                 self._go_on()
         self._is_back |= self._take(report)
-        if self._is_back or now_s >= self._telemetry_s + _TELEMETRY_S:
+        due = self._is_back or now_s >= self._telemetry_s + _TELEMETRY_S
+        if due or self._filter.channels.matter(now_s):
             self._add_telemetry()
 
     def _check_place(self, position: Array, now_s: float) -> None:

@@ -20,6 +20,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.on_route import off_route_m
 from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Recharge, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.remote.channels import Channels
 from fieldbo.vehicles.remote.gauge import BatteryGauge, Mark
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
 from fieldbo.vehicles.remote.settings import VehicleFile
@@ -99,6 +100,8 @@ class ReportFilter:
     ----------
     position : (d,) array
         Where the newest completed order ended, or the start.
+    channels : Channels
+        Other quantities that the robot, or something beside it, reports.
     """
 
     def __init__(self, mission: Mission, number: int, settings: VehicleFile) -> None:
@@ -108,6 +111,7 @@ class ReportFilter:
         self._reported: Array | None = None
         self._reported_s = 0.0
         self._gauge = BatteryGauge(mission, number, settings.battery, settings.watch.silence_s, self.doubt)
+        self.channels = Channels(mission.holds, self.doubt)
         self._legs: dict[str, _Leg] = {}
         self._latest: _Leg | None = None
         self._newest = -1
@@ -296,6 +300,7 @@ class ReportFilter:
             located_s=0.0 if known is None else min(now_s, self._ahead_s + self._reported_s),
             measured_s=None if remaining is None else self._measured_s,
             pack=None if remaining is None else self._gauge.pack,
+            channels=self.channels.news(time.monotonic()),
             doubts=self._new_doubts(),
         )
 

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.vehicles.remote.link import GoalRejected, GoalResult, PositionReport, Reading, Report
+from fieldbo.errors import printable
+from fieldbo.messages import LONGEST_CHANNEL
+from fieldbo.vehicles.remote.link import (
+    ChannelReport,
+    GoalRejected,
+    GoalResult,
+    PositionReport,
+    Reading,
+    Report,
+)
 
 _MOST = 10**6
 """Highest number of a part."""
@@ -47,6 +56,14 @@ def usable(report: Report, dimension: int) -> tuple[Report | None, str]:  # noqa
             return PositionReport(position), ""
         case Reading():
             return Reading(number(report.value)), ""
+        case ChannelReport():
+            name = report.name
+            if not (isinstance(name, str) and 0 < len(name) <= LONGEST_CHANNEL and name == printable(name)):
+                return (
+                    None,
+                    f"a channel without a printable name of 1 to {LONGEST_CHANNEL} characters was ignored",
+                )
+            return ChannelReport(name, number(report.value)), ""
         case GoalRejected():
             if not isinstance(report.goal, str):
                 return None, "a rejection without the id of its goal was ignored"

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from abc import abstractmethod
@@ -21,8 +22,10 @@ from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
+from fieldbo.vehicles.remote.channels import ChannelSources
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
+    ChannelReport,
     Connection,
     Goal,
     GoalRejected,
@@ -36,6 +39,7 @@ from fieldbo.vehicles.ros2.node import ActionGoal, ActionGoals, Node, ros
 from fieldbo.vehicles.ros2.planner import Planner
 
 _NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
+_VOLTAGE = "voltage"
 MESSAGES = "build ros/fieldbo_msgs with colcon and source it; with ROS 2 from PyPI, run ros/build.py"
 
 
@@ -55,10 +59,15 @@ class Ros2Link(Link):
     """Topic of the robot's pose, geometry_msgs/PoseStamped."""
     battery: str = "battery_state"
     """Topic of the robot's battery, sensor_msgs/BatteryState; it need not exist."""
+    channels: ChannelSources = Field(default_factory=dict)
+    """Topics of other quantities, std_msgs/Float64, by the channel's name, for example { wind = "/wind" }.
+    The battery's voltage is the channel voltage."""
 
     def __post_init__(self) -> None:
-        for name in (field.name for field in fields(self) if field.name not in ("domain_id", "frame_id")):
-            value = getattr(self, name)
+        others = ("domain_id", "frame_id", "channels")
+        names = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in others}
+        names |= {f"channels.{name}": topic for name, topic in self.channels.items()}
+        for name, value in names.items():
             if not _NAME.fullmatch(value) and (name, value) != ("namespace", ""):
                 raise InputError(
                     f"{name} = {value!r}",
@@ -80,15 +89,27 @@ class Ros2Link(Link):
         name = name if name.startswith("/") or not space else f"{space}/{name}"
         return f"ros2:/{name.lstrip('/')} (domain {domain})"
 
+    @property
+    def known_channels(self) -> frozenset[str]:
+        return frozenset([_VOLTAGE, *self.channels])
+
     def node(self, on_report: OnReport) -> Node:
-        """Return a node that listens to the battery; it is not started yet."""
+        """Return a node that listens to the battery and the channels; it is not started yet."""
         node = Node(self.domain_id, self.namespace)
-        node.listen(
-            ros("sensor_msgs.msg").BatteryState,
-            self.battery,
-            lambda state: on_report(BatteryReport(share=state.percentage)),  # NaN if unknown
-        )
+
+        def take_battery(state: Any) -> None:
+            on_report(BatteryReport(share=state.percentage))  # NaN if unknown
+            if _VOLTAGE not in self.channels:
+                on_report(ChannelReport(_VOLTAGE, state.voltage or math.nan))  # 0 if not filled in
+
+        node.listen(ros("sensor_msgs.msg").BatteryState, self.battery, take_battery)
+        for name, topic in self.channels.items():
+            node.listen(ros("std_msgs.msg").Float64, topic, partial(_take_channel, on_report, name))
         return node
+
+
+def _take_channel(on_report: OnReport, name: str, number: Any) -> None:
+    on_report(ChannelReport(name, number.data))
 
 
 def site_of(link: Ros2Link, ground: Ground, pose: Any) -> Array | None:

@@ -19,6 +19,7 @@ from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
 from fieldbo.vehicles.mavlink.wire import Sequence, mavutil, opened
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
+    ChannelReport,
     GoalRejected,
     GoalResult,
     PositionReport,
@@ -213,6 +214,8 @@ class _Boat:
                 self._send_reading(self.reading)
         elif isinstance(report, Reading):
             self._send_reading(report.value)
+        elif isinstance(report, ChannelReport):
+            self._send_named(report.name, report.value)
         elif isinstance(report, BatteryReport) and report.share is not None:
             self._send_battery(round(100 * report.share))
         elif isinstance(report, GoalResult) and report.complete and len(report.values):
@@ -227,7 +230,10 @@ class _Boat:
             self._read_at, self.reading = number, float(result.values[-1])
 
     def _send_reading(self, value: float) -> None:
-        self.wire.mav.named_value_float_send(self._clock_ms, self.link.reading.encode(), value)
+        self._send_named(self.link.reading, value)
+
+    def _send_named(self, name: str, value: float) -> None:
+        self.wire.mav.named_value_float_send(self._clock_ms, name.encode()[:10], value)
 
     @property
     def _clock_ms(self) -> int:

@@ -25,7 +25,15 @@ from fieldbo.vehicles.mqtt.protocol import (
     or_null,
     whole,
 )
-from fieldbo.vehicles.remote.link import BatteryReport, Goal, GoalRejected, GoalResult, PositionReport, Report
+from fieldbo.vehicles.remote.link import (
+    BatteryReport,
+    ChannelReport,
+    Goal,
+    GoalRejected,
+    GoalResult,
+    PositionReport,
+    Report,
+)
 from fieldbo.vehicles.simulators.planner_watch import PlannerWatch
 from fieldbo.vehicles.simulators.robot import Robot
 
@@ -186,6 +194,8 @@ def messages(codec: Codec, reports: list[Report]) -> list[tuple[str, dict[str, A
                 telemetry["position"] = codec.place(report.position)
             case BatteryReport():
                 telemetry |= {"battery": report.amount, "battery_share": report.share}
+            case ChannelReport():
+                telemetry.setdefault("channels", {})[report.name] = report.value
             case GoalRejected():
                 answers.append(("refused", {"id": report.goal, "reason": report.reason}, 1))
             case GoalResult():

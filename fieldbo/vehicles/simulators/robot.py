@@ -23,6 +23,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Order, Query
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
+    ChannelReport,
     Goal,
     GoalRejected,
     GoalResult,
@@ -31,6 +32,7 @@ from fieldbo.vehicles.remote.link import (
     Report,
 )
 from fieldbo.vehicles.simulators.faults import Fault
+from fieldbo.vehicles.simulators.schedule import Schedule
 from fieldbo.world.world import ReadOnTheWay, World, driven
 
 _REPORT_S = 0.1
@@ -91,6 +93,8 @@ class Robot:
     recharge_s : float, optional
         After so many seconds without a goal, by the robot's clock, its battery is full again; by default,
         nobody changes it.
+    channels : sequence of Schedule
+        Other quantities that it reports.
     part_readings : int, optional
         Readings on the way after which it reports a part of the goal; by default, all come with the result.
     """
@@ -105,6 +109,7 @@ class Robot:
         speedup: float = 1.0,
         faults: Sequence[Fault] = (),
         recharge_s: float = math.inf,
+        channels: Sequence[Schedule] = (),
         part_readings: int | None = None,
     ) -> None:
         self.part_readings, self.recharge_s = part_readings, recharge_s
@@ -112,7 +117,9 @@ class Robot:
         at = world.start if start is None else start
         assert at is not None
         self.position: Array = np.asarray(at, dtype=float)
-        self._track: list[Array] = [self.position]
+        self._channels, self._first_s = tuple(channels), math.nan
+        self._began = time.monotonic()
+        self._track: list[tuple[float, Array]] = [(self._began, self.position)]
         self.battery = self.remaining = battery
         self.reading = math.nan
         self._faults = {(fault.kind, fault.goal): fault for fault in faults}
@@ -123,7 +130,6 @@ class Robot:
         self._answers: dict[str, list[Report]] = {}
         self._delayed: list[tuple[float, Report]] = []
         self._jumped_s, self._silent_until = 0.0, -math.inf
-        self._began = time.monotonic()
         self._reported_s, self._reported = -math.inf, 0
         self._uncharged = False
         self._glitch = 0.0
@@ -148,7 +154,20 @@ class Robot:
     @property
     def track(self) -> Array:
         """Where the robot really went: points (k, d), with straight legs in between."""
-        return np.stack([*self._track, self.position])
+        return np.stack([*(point for _, point in self._track), self.position])
+
+    @property
+    def track_s(self) -> Array:
+        """When the robot was at each point of its track (k,): seconds since it was switched on.
+
+        By this machine's clock, like the seconds of faults and channels.
+        """
+        times = [*(at_s for at_s, _ in self._track), time.monotonic()]
+        return np.array(times) - self._began
+
+    def _pass(self, *points: Array) -> None:
+        """Add points to the track."""
+        self._track += [(time.monotonic(), point) for point in points]
 
     # -- requests from the link ------------------------------------------------------------------------
 
@@ -179,6 +198,7 @@ class Robot:
             self._pending += self._answers[goal.id]
             return
         number, self._count = self._count, self._count + 1
+        self._first_s = time.monotonic() if math.isnan(self._first_s) else self._first_s
         if (drain := self._fault("drain", number)) is not None:
             self._rate = drain.amount
         if (jump := self._fault("clock", number)) is not None:
@@ -210,7 +230,7 @@ class Robot:
             self._move(leg, self._time_s)
             if leg.streams:
                 self._stream(leg, self._time_s)
-            self._track.append(self.position)
+            self._pass(self.position)
             result = self._result(leg.goal.id, leg.paid, self._time_s - leg.began_s)
             self._answer(leg.number, replace(self._rest(leg, result), complete=False))
 
@@ -257,7 +277,12 @@ class Robot:
             return []
         if now >= self._reported_s + _REPORT_S or reports:
             self._reported_s = now
-            reports = [*self._battery_report(), self._position_report(), *reports]  # before the result
+            reports = [  # before the result
+                *self._battery_report(),
+                self._position_report(),
+                *self._channel_reports(),
+                *reports,
+            ]
         return reports
 
     # -- moving ----------------------------------------------------------------------------------------
@@ -333,7 +358,7 @@ class Robot:
         passed_s = now_s - leg.began_s
         travelled = _fraction(passed_s, leg.travel_s)
         self.position, passed = _along(leg.path, travelled)
-        self._track.extend(leg.path[leg.passed : passed])
+        self._pass(*leg.path[leg.passed : passed])
         leg.passed = max(leg.passed, passed)
         paid = (
             travelled * leg.travel
@@ -439,6 +464,10 @@ class Robot:
             return []
         share = self.remaining / self.battery if math.isfinite(self.battery) else None
         return [BatteryReport(share, self.remaining if share is not None else None)]
+
+    def _channel_reports(self) -> list[ChannelReport]:
+        passed_s = 0.0 if math.isnan(self._first_s) else time.monotonic() - self._first_s
+        return [ChannelReport(channel.name, channel.at(passed_s)) for channel in self._channels]
 
     def _answer(self, number: int, answer: GoalResult | GoalRejected) -> None:
         """Send the outcome of a goal (at once, late or twice), and remember it."""

@@ -14,6 +14,7 @@ from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
+    ChannelReport,
     Goal,
     GoalRejected,
     GoalResult,
@@ -86,16 +87,23 @@ def _watch(robot: Robot, node: Node) -> PlannerWatch:
 
 
 class _State:
-    """Publishes the robot's pose and battery."""
+    """Publishes the robot's pose, battery and channels."""
 
     def __init__(self, link: Ros2Link, ground: Ground | None, node: Node) -> None:
         self.link, self.ground, self.node = link, ground, node
         self._battery_state = ros("sensor_msgs.msg").BatteryState
         self._battery = node.ros.create_publisher(self._battery_state, link.battery, 10)
         self._pose = node.ros.create_publisher(ros("geometry_msgs.msg").PoseStamped, link.pose, 10)
+        self._number = ros("std_msgs.msg").Float64
+        self._channels = {
+            name: node.ros.create_publisher(self._number, topic, 10) for name, topic in link.channels.items()
+        }
 
-    def send(self, report: PositionReport | BatteryReport) -> None:
-        if isinstance(report, BatteryReport):
+    def send(self, report: PositionReport | BatteryReport | ChannelReport) -> None:
+        if isinstance(report, ChannelReport):
+            if report.name in self._channels:
+                self._channels[report.name].publish(self._number(data=report.value))
+        elif isinstance(report, BatteryReport):
             share = math.nan if report.share is None else report.share
             self._battery.publish(self._battery_state(percentage=share, present=True))
         elif self.ground is not None:
@@ -155,7 +163,7 @@ class _Visitor:
 
     def send(self, report: Report) -> None:
         """Send a report of the robot to everyone who has a goal here."""
-        if isinstance(report, PositionReport | BatteryReport):
+        if isinstance(report, PositionReport | BatteryReport | ChannelReport):
             self.state.send(report)
         if isinstance(report, PositionReport):
             feedback = self._kind.Feedback(position=report.position.tolist(), progress=math.nan)
@@ -210,7 +218,7 @@ class _Streamer:
 
     def send(self, report: Report) -> None:
         """Publish a report of the robot."""
-        if isinstance(report, PositionReport | BatteryReport):
+        if isinstance(report, PositionReport | BatteryReport | ChannelReport):
             self.state.send(report)
         if isinstance(report, Reading):
             self._reading.publish(self._number(data=report.value))

@@ -1,0 +1,149 @@
+"""``fieldbo console``: watch and steer a run in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """
+**Examples**
+
+`fieldbo console` - watch and steer the run that is under way
+
+`fieldbo console lake-3` - the same by its name; or look at one that has ended
+
+`fieldbo console my-survey.toml --by-hand` - start a mission whose readings you enter in the browser
+
+`fieldbo console my-survey.toml --vehicle boat.toml` - start a mission with a robot
+
+`fieldbo console boat-1 --network 192.168.1.20 --cert boat.pem --key boat-key.pem` - for tablets on the same
+network, encrypted
+
+Open the printed address; it holds a token, without which nothing is served. The mission runs in a process of
+its own: Ctrl-C ends the console only. Needs the extra *console*: pip install 'fieldbo[console]'.
+"""
+
+
+def console(
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            help="A run folder, or its name in *runs/*; or a mission to start: its name, or a TOML file. By "
+            "default, the run in *runs/* that is under way.",
+            metavar="[RUN|MISSION]",
+        ),
+    ] = None,
+    by_hand: Annotated[
+        bool, typer.Option("--by-hand", help="Start the mission, and enter the readings in the browser.")
+    ] = False,
+    vehicle: Annotated[
+        list[str] | None,
+        typer.Option(help="Start the mission with this vehicle file; repeatable.", metavar="FILE"),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Override a key of the mission; repeatable.", metavar="TABLE.KEY=VALUE"),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder to create for the mission.")] = None,
+    port: Annotated[int, typer.Option(help="Port; 0 takes any that is free.")] = 8642,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            help="Serve other devices, too, at this address or name of this machine. Whoever has the printed "
+            "address can then watch and steer the vehicle from there; without --cert, everybody on that "
+            "network can read it along.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
+    cert: Annotated[Path | None, typer.Option(help="Certificate (PEM), for TLS.", metavar="FILE")] = None,
+    key: Annotated[Path | None, typer.Option(help="Its private key (PEM).", metavar="FILE")] = None,
+) -> None:
+    """Watch a run in a browser, steer it, and enter readings by hand.
+
+    Shows the map with the vehicle and the route ahead, the next order with its reason, the battery with the
+    way home, and what happened. Pause, continue, skip a site, choose the next one, close an area, send it
+    home, or stop: each is confirmed and recorded. Several people can watch at once.
+    """
+    from fieldbo.cli.terminal import console as terminal
+    from fieldbo.errors import InputError
+
+    try:
+        from fieldbo.console.server import Place, serve
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"the console needs {error.name}, which is not installed",
+            expected="the extra console",
+            fix="pip install 'fieldbo[console]'",
+        ) from None
+    place = Place(port, network, cert, key)
+    place.check_certificate()
+    place.bound().close()  # before a mission is started
+    out_to = terminal()
+    file = _record(run or _under_way(), by_hand=by_hand, vehicles=vehicle or [], settings=set_ or [], out=out)
+
+    def ready(address: str) -> None:
+        if network is not None and cert is None:
+            out_to.print(
+                f"warning: everybody on the network of {network} can read this address along, and steer; "
+                "use --cert and --key",
+                style="yellow",
+                markup=False,
+                soft_wrap=True,
+            )
+        out_to.print(f"{file.parent}: open {address}", soft_wrap=True, markup=False, highlight=False)
+        out_to.print("Ctrl-C ends the console, not the run.", style="dim")
+
+    serve(file, place, ready)
+    out_to.print(f"The console has ended. To return: fieldbo console {file.parent}", markup=False)
+
+
+def _under_way() -> str:
+    """Return the only run in ``runs/`` that a process carries out."""
+    from fieldbo.errors import InputError
+    from fieldbo.runs.folder import RECORD
+    from fieldbo.runs.record.lock import is_being_written
+
+    live = sorted(str(f.parent) for f in Path("runs").glob(f"*/{RECORD}") if is_being_written(f))
+    if len(live) == 1:
+        return live[0]
+    raise InputError(
+        f"{len(live)} runs are under way: {', '.join(live)}" if live else "no run is under way in runs/",
+        expected="the name of a run, or of a mission to start",
+        where="fieldbo console",
+        fix=f"name one: fieldbo console {live[0]}" if live else "list your runs with: fieldbo runs",
+    )
+
+
+def _record(run: str, *, by_hand: bool, vehicles: list[str], settings: list[str], out: Path | None) -> Path:
+    """Return the record of a run, or of the mission that this starts."""
+    from fieldbo.console.start import NotStartedError, start
+    from fieldbo.errors import InputError
+    from fieldbo.mission.catalogue import list_missions
+    from fieldbo.runs.load import record_file
+
+    starts = by_hand or bool(vehicles) or out is not None or run.endswith(".toml")
+    if not starts:
+        try:
+            return record_file(run)
+        except InputError:
+            if run not in list_missions():
+                raise
+    if by_hand and vehicles:
+        raise InputError("both --by-hand and --vehicle were given", expected="at most one of them")
+    chosen = ["by-form"] if by_hand else vehicles
+    arguments = [part for name in chosen for part in ("--vehicle", name)]
+    arguments += [part for pair in settings for part in ("--set", pair)]
+    try:
+        return start(run, _next_folder(run) if out is None else out, arguments)
+    except NotStartedError as error:
+        typer.echo(f"fieldbo: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+def _next_folder(mission: str) -> Path:
+    """Return the next free run folder of a mission."""
+    name = Path(mission).stem if mission.endswith(".toml") else mission
+    taken = [p.name.removeprefix(f"{name}-") for p in Path("runs").glob(f"{name}-*")]
+    return Path("runs") / f"{name}-{1 + max((int(t) for t in taken if t.isdecimal()), default=0)}"

@@ -1,0 +1,114 @@
+"""Follow the record of a run that another process writes, row by row."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fieldbo.errors import FieldboError
+from fieldbo.runs.load import mission_of
+from fieldbo.runs.record.lock import is_being_written
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.record.rows import Row
+from fieldbo.runs.state import RunState
+
+_POLL_S = 0.4
+_ALIVE_S = 2.0
+"""How often to look whether a process carries the run out."""
+
+_log = logging.getLogger(__name__)
+
+
+class Follower:
+    """Replays a record as it grows, in a thread of its own.
+
+    Parameters
+    ----------
+    file : Path
+        The record.
+    on_row : Callable
+        Called with the state before each row, and the row; then the row is replayed.
+    on_change : Callable
+        Called after new rows were replayed, or when the process that writes them appears or ends.
+
+    Attributes
+    ----------
+    state : RunState
+    rows : int
+        Number of rows replayed.
+    alive : bool
+        Whether a process carries the run out.
+    vehicles : list of dict
+        Settings of the vehicles with which it is carried out.
+    """
+
+    def __init__(
+        self, file: Path, on_row: Callable[[RunState, Row], object], on_change: Callable[[Follower], object]
+    ) -> None:
+        self.file, self._on_row, self._on_change = file, on_row, on_change
+        with Record(file) as record:
+            self.state = RunState(mission_of(record), record.name, scored=False)
+            self.vehicles = record.vehicles
+        self.rows, self.alive = 0, False
+        self._seen: tuple[float, ...] = ()
+        self._looked_s = -_ALIVE_S
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
+
+    def start(self) -> None:
+        """Read what is there, and go on in the background."""
+        self.look()
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop following."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._closing.wait(_POLL_S):
+            try:
+                self.look()
+            except FieldboError as error:  # a moment later it may be readable again
+                _log.warning("%s can't be followed at present: %s", self.file, error)
+
+    def look(self) -> None:
+        """Replay the rows that are new."""
+        changed = self._look_for_process()
+        written = _written(self.file)
+        if written != self._seen:
+            with Record(self.file) as record:
+                rows, self.vehicles = record.rows()[self.rows :], record.vehicles
+            self._seen = written
+            for row in rows:
+                self._on_row(self.state, row)
+                self.state.replay([row])
+                self.rows += 1
+            changed |= bool(rows)
+        if changed:
+            self._on_change(self)
+
+    def _look_for_process(self) -> bool:
+        """Look whether a process carries the run out; return whether that has changed."""
+        now_s = time.monotonic()
+        if now_s < self._looked_s + _ALIVE_S:
+            return False
+        self._looked_s, before = now_s, self.alive
+        self.alive = is_being_written(self.file)
+        return self.alive is not before
+
+
+def _written(file: Path) -> tuple[float, ...]:
+    """Return numbers that change whenever a record does."""
+    numbers = list[float]()
+    for path in (file, file.with_name(f"{file.name}-wal")):
+        try:
+            now = path.stat()
+            numbers += [now.st_mtime_ns, now.st_size]
+        except OSError:
+            numbers += [0, 0]
+    return tuple(numbers)

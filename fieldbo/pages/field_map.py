@@ -1,0 +1,183 @@
+"""What the map of a page needs: geometry, places, and the layers of each frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.domain.obstacles import Obstacle, Region
+from fieldbo.pages.course import Layers
+from fieldbo.pages.packing import quantised, text
+from fieldbo.pages.plane import Plane
+from fieldbo.pages.raster import Raster
+from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
+from fieldbo.results.metrics import doubtful
+from fieldbo.results.plot.style import CHANCE, CLASS_OR_UNKNOWN, HOPE, SPREAD
+from fieldbo.results.result import Result
+
+VALUES = "viridis"
+"""Colours of a quantity."""
+
+_OUTSIDE = 0xFFFFFFFF
+_COLOURS = 64
+_TAIL = 0.5  # percent of all values of a layer that may lie beyond each end of its colours
+
+
+def geometry(plane: Plane, raster: Raster | None, no_go: Sequence[Obstacle] = ()) -> dict[str, Any]:
+    """Return the fixed parts of a map: bounds, axes, outline, obstacles, and the pixels of its raster.
+
+    Areas that were closed under way, `no_go`, are drawn as obstacles.
+    """
+    low, high = plane.bounds
+    return {
+        "kind": plane.kind,
+        "bounds": [low.tolist(), high.tolist()],
+        "axes": plane.described(),
+        "outline": _rings(plane, plane.ground),
+        "obstacles": [
+            {"name": o.name, "rings": _rings(plane, o.polygon)} for o in (*plane.obstacles, *no_go)
+        ],
+        "clearance": plane.domain.clearance,
+        "raster": None if raster is None else _pixels(raster),
+    }
+
+
+def _rings(plane: Plane, region: Region) -> list[list[list[float]]]:
+    """Return the rings of a region over the drawn axes."""
+    polygons = shapely.get_parts(region)
+    rings = [ring for polygon in polygons for ring in (polygon.exterior, *polygon.interiors)]
+    return [plane.drawn(plane.whole(shapely.get_coordinates(ring)[:, :2])) for ring in rings]
+
+
+def _pixels(raster: Raster) -> dict[str, Any]:
+    rows, columns = raster.pixels.shape
+    small = len(raster.shown) < 0xFFFF
+    pixels = np.where(raster.pixels < 0, _OUTSIDE, raster.pixels).astype("<u2" if small else "<u4")
+    return {"rows": rows, "columns": columns, "bits": 16 if small else 32, "sites": text(pixels)}
+
+
+def places(plane: Plane, result: Result) -> list[dict[str, Any]]:
+    """Return start and home of each vehicle, and the reported and the true optimum."""
+    vehicles, answer = result.mission.vehicles, result.answer
+    marked: list[tuple[str, str, Array]] = []
+    for number, spec in enumerate(vehicles, 1):
+        of = f" of vehicle {number}" if len(vehicles) > 1 else ""
+        marked.append(("start", f"start{of}", spec.start))
+        if spec.home is not None:
+            marked.append(("home", f"home{of}", spec.home))
+    if isinstance(answer, OptimumAnswer):
+        marked.append(("reported", "reported optimum", answer.reported.point))
+        if answer.optimum is not None:
+            marked.append(("true", "true optimum", answer.optimum.point))
+    return [{"kind": kind, "name": name, "at": plane.drawn(at)[0]} for kind, name, at in marked]
+
+
+# -- layers ------------------------------------------------------------------------------------------------
+
+
+def layers(result: Result, frames: Sequence[Layers], raster: Raster) -> list[dict[str, Any]]:
+    """Return the layers to choose from: label, unit, and colours with the values at their ends."""
+    quantity, answer = result.mission.world.quantity, result.answer
+    unit = "" if quantity.unit == "1" else quantity.unit
+    shown = raster.shown
+    least, most = _ends([f["mean"][shown] for f in frames])
+    described = [
+        _layer("mean", f"estimate of {quantity.name}", unit, VALUES, least, most),
+        _layer(
+            "sd",
+            f"uncertainty of {quantity.name} (standard deviation)",
+            unit,
+            SPREAD["cmap"],
+            0.0,
+            _ends([f["sd"][shown] for f in frames])[1],
+        ),
+    ]
+    if isinstance(answer, LevelSetAnswer):
+        name = f"probability of being at or {answer.side} {quantity.amount(answer.user_threshold)}"
+        described.append(_layer("probability", name, "", CHANCE["cmap"], 0.0, 1.0))
+        described.append({"key": "class", "label": "class", "unit": "", "classes": _classes(answer)})
+    else:
+        name = "probability of beating the optimum reported at that time"
+        described.append(_layer("probability", name, "", HOPE["cmap"], 0.0, 0.5))
+    if result.truth is not None:
+        true = result.truth[shown]
+        ends = (float(true.min()), float(true.max()))
+        described.append(
+            _layer("truth", f"true {quantity.name} of the simulation", unit, VALUES, *ends)
+            | {"fixed": quantised(true)}
+        )
+    return described
+
+
+def _ends(frames: Sequence[NDArray[Any]]) -> tuple[float, float]:
+    """Return the ends of a layer's colours: around its last frame, and nearly all values of the others."""
+    every = np.concatenate([values[np.isfinite(values)] for values in frames])
+    last = frames[-1][np.isfinite(frames[-1])]
+    if not len(last):
+        return 0.0, 1.0
+    low, high = np.percentile(every, [_TAIL, 100.0 - _TAIL])
+    return float(min(low, last.min())), float(max(high, last.max()))
+
+
+def _layer(key: str, label: str, unit: str, colours: str, low: float, high: float) -> dict[str, Any]:
+    return {
+        "key": key,
+        "label": label,
+        "unit": unit,
+        "low": low,
+        "high": high if high > low else low + 1.0,
+        "colours": _palette(colours),
+    }
+
+
+def _palette(name: str) -> list[str]:
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return [to_hex(colour) for colour in colormaps[name](np.linspace(0.0, 1.0, _COLOURS))]
+
+
+def _classes(answer: LevelSetAnswer) -> list[dict[str, str]]:
+    """Return name and colour of each class: outside, likely so, likely inside, inside, unknown."""
+    outside, inside = ("below", "above") if answer.side == "above" else ("above", "below")
+    names = (outside, f"likely {outside}", f"likely {inside}", inside, "unknown")
+    return [
+        {"name": name, "colour": str(colour)}
+        for name, colour in zip(names, CLASS_OR_UNKNOWN["cmap"].colors, strict=True)
+    ]
+
+
+def frame_layers(
+    maps: Layers, answer: LevelSetAnswer | OptimumAnswer, shown: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Return the values of a frame at the sites that are shown, and which of them are in the level set."""
+    values = {name: layer[shown] for name, layer in maps.items()}
+    if not isinstance(answer, LevelSetAnswer):
+        p = values["exceedance"]
+        return {"mean": quantised(values["mean"]), "sd": quantised(values["sd"]), "probability": quantised(p)}
+    p, classes = values[PROBABILITY[answer.side]], values["class"]
+    inside, likely = p >= 0.5, doubtful(p)
+    five = np.where(classes == 2, 4, np.where(inside, 3 - likely, 0 + likely))
+    return {
+        "mean": quantised(values["mean"]),
+        "sd": quantised(values["sd"]),
+        "probability": quantised(p),
+        "class": text(five.astype(np.uint8)),
+    }
+
+
+# -- marks -------------------------------------------------------------------------------------------------
+
+
+def readings(plane: Plane, result: Result, words: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the place, the kind and the `words` of each reading."""
+    kinds = np.where(~result.believed, "left out", np.where(result.on_the_way, "on the way", "reading"))
+    return [
+        {"at": at, "kind": str(kind), "text": line}
+        for at, kind, line in zip(plane.drawn(result.sites) if len(kinds) else [], kinds, words, strict=True)
+    ]

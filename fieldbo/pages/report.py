@@ -1,0 +1,283 @@
+"""The page of a run, for somebody who gets it by e-mail: the answer, the map over time, and every order."""
+
+from __future__ import annotations
+
+import io
+from base64 import b64encode
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import fieldbo
+from fieldbo._numerics.arrays import Array
+from fieldbo.errors import InputError
+from fieldbo.mission.files import write_whole
+from fieldbo.pages import field_map, tables
+from fieldbo.pages.course import Course, evenly, replayed
+from fieldbo.pages.html import page
+from fieldbo.pages.plane import Plane, plane_of
+from fieldbo.pages.raster import Raster, raster_of
+from fieldbo.pages.still import still_of
+from fieldbo.results.formatting import question_text
+from fieldbo.runs.export.features import stretches
+from fieldbo.runs.export.recorded import Recorded, read_run
+from fieldbo.runs.folder import MISSION, RECORD
+from fieldbo.runs.record.lock import is_being_written
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FILE = "report.html"
+"""Name of a page in its run folder."""
+
+_MOST_VALUES = 650_000  # sites times frames, of which a page of 8 MB holds the maps
+_MOST_FRAMES = 400
+_SCRIPTS = ("vendor/leaflet/leaflet.js", "static/map.js", "static/layers.js", "static/report.js")
+_ENDINGS = (".html", ".htm")
+
+
+def write_report(run: Path | str, out: Path | str | None = None) -> Path:
+    """Write the page of a run, in place of an earlier one. The run may be in progress, or have crashed.
+
+    Parameters
+    ----------
+    run : Path or str
+        A run folder, the ``run.sqlite`` in it, or the name of a run in ``runs/``.
+    out : Path or str, optional
+        The file; by default ``report.html`` in the run folder.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        There is no such run, it has issued no order, or the file can't be written.
+    RecordError
+        The record is damaged, or of a newer version of fieldbo.
+    """
+    to = None if out is None else Path(out)
+    if to is not None and to.suffix.lower() not in _ENDINGS:
+        raise InputError(
+            f"{str(out)!r} is not a web page",
+            expected=f"a file that ends in {' or '.join(_ENDINGS)}",
+            where="--out",
+            fix=f"name it, for example, {(to / FILE) if to.is_dir() else to.with_suffix('.html')}",
+        )
+    recorded = read_run(run)
+    to = recorded.folder / FILE if to is None else to
+    content = report_page(recorded)
+    try:
+        write_whole(to, content)
+    except OSError as error:
+        raise InputError(
+            f"{to} can't be written: {error.strerror}",
+            expected="a file in a folder that exists and can be written",
+            where="--out",
+            fix="name another file with --out",
+        ) from None
+    return to
+
+
+def report_page(run: Recorded) -> bytes:
+    """Return the page of a run: one HTML file that needs no other.
+
+    Parameters
+    ----------
+    run : Recorded
+        From `fieldbo.runs.export.read_run`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fieldbo
+    >>> from fieldbo.runs.export import read_run
+    >>> from fieldbo.runs.folder import begin
+    >>> mission = fieldbo.load_mission("lake-level-set", {"agent": {"battery": 100}})
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     folder, record = begin(mission, Path(parent) / "lake-1")
+    ...     with record:
+    ...         result = fieldbo.run(mission, record=record)
+    ...     report_page(read_run(folder))[:15]
+    b'<!DOCTYPE html>'
+    """
+    domain = run.mission.world.domain
+    plane = _plane(run)
+    raster = raster_of(plane) if plane is not None and domain.dimension == 2 else None
+    most = 0 if raster is None else max(2, min(_MOST_FRAMES, _MOST_VALUES // max(1, len(raster.shown))))
+    course = replayed(run, most)
+    return page("report.html", _SCRIPTS if plane else (), _content(course, plane, raster))
+
+
+def _plane(run: Recorded) -> Plane | None:
+    """Return the map of a run; None for a factory cell, whose axes are settings."""
+    from fieldbo.results.cell_runs import cell_runs_of
+
+    return None if cell_runs_of(run.mission).names else plane_of(run.mission.world.domain)
+
+
+def _content(course: Course, plane: Plane | None, raster: Raster | None) -> dict[str, Any]:
+    result, mission = course.result, course.result.mission
+    came = tables.outcomes(course)
+    header, rows = tables.readings(course)
+    routes, moves = _routes(course)
+    data = None if plane is None else _data(course, plane, raster, routes, moves)
+    question = question_text(mission.question, mission.world.quantity)
+    return {
+        "title": f"{course.run.name}: {question}",
+        "question": question[0].upper() + question[1:],
+        "run": course.run.name,
+        "mission": mission.name,
+        "world": mission.world.title,
+        "report": result.report(),
+        "summary": result.summary(),
+        "unfinished": _unfinished(course),
+        "loss": course.run.loss,
+        "data": data,
+        "still": None if plane is None else still_of(course, plane, raster, routes),
+        "quantity": mission.world.quantity.label,
+        "steps": 0 if data is None else len(data["steps"]),
+        "total_steps": len(result.curve),
+        "pictures": list(_pictures(course, with_map=raster is not None)),
+        "orders": tables.orders(course, came),
+        "policies": tables.policies(course),
+        "header": header,
+        "readings": rows,
+        "undone": tables.undone(course),
+        "commands": tables.commands(course),
+        "corrections": tables.corrections(course),
+        "several_vehicles": len(mission.vehicles) > 1,
+        "unit": mission.world.cost_unit,
+        "origin": _origin(course.run),
+        "version": fieldbo.__version__,
+    }
+
+
+def _unfinished(course: Course) -> str:
+    """Return when the run stood as the page shows it; empty if it has ended."""
+    if course.result.end_reason is not None:
+        return ""
+    at = datetime.fromisoformat(course.run.rows[-1].time_utc)
+    running = is_being_written(course.run.folder / RECORD)
+    state = "The run was still in progress." if running else "It was interrupted, and can be resumed."
+    return f"Run not finished: as of {at:%Y-%m-%d %H:%M:%S} UTC. {state}"
+
+
+def _origin(run: Recorded) -> dict[str, Any]:
+    """Return how to repeat a run: seed, versions and mission. Settings of links may hold secrets: none."""
+    description = run.description
+    file = run.folder / MISSION
+    return {
+        "began": f"{run.began:%Y-%m-%d %H:%M} UTC",
+        "seed": run.mission.seed,
+        "policy": run.mission.policy_kind,
+        "versions": {
+            **description.get("versions", {}),
+            "platform": description.get("platform", "not recorded"),
+        },
+        "plugins": [f"{p['distribution']} {p['version']}" for p in description.get("plugins", ())],
+        "vehicles": sorted({str(v.get("kind", "")) for v in description.get("vehicles", ())}),
+        "file": f"{run.name}/{MISSION}",
+        "toml": file.read_text(encoding="utf-8") if file.is_file() else "",
+    }
+
+
+# -- the map -----------------------------------------------------------------------------------------------
+
+
+def _data(
+    course: Course, plane: Plane, raster: Raster | None, routes: list[Array], moves: list[list[int]]
+) -> dict[str, Any]:
+    """Return what the scripts of the page show."""
+    result, mission = course.result, course.result.mission
+    battery = sum(spec.battery for spec in mission.vehicles)
+    came = tables.outcomes(course)
+    frames = [frame for frame in course.frames if frame.layers]
+    if raster is None:
+        frames = [course.frames[k] for k in evenly(len(course.frames), _MOST_FRAMES)]
+    read = np.cumsum([0, *(len(getattr(event, "times_s", ())) for event in course.agent.history)])
+    steps = []
+    for frame in frames:
+        steps.append(
+            {
+                "title": tables.title(course, frame, battery, mission.world.cost_unit),
+                "facts": tables.facts(course, frame, came),
+                "marks": {
+                    "readings": int(read[frame.events]),
+                    "routes": [ends[frame.events] for ends in moves],
+                    "vehicles": [plane.drawn(position)[0] for position in frame.positions],
+                },
+                "layers": {}
+                if raster is None
+                else field_map.frame_layers(frame.layers, result.answer, raster.shown),
+            }
+        )
+    maps = [frame.layers for frame in course.frames if frame.layers]
+    return {
+        "map": field_map.geometry(plane, raster, mission.world.no_go),
+        "layers": [] if raster is None else field_map.layers(result, maps, raster),
+        "places": field_map.places(plane, result),
+        "routes": [plane.drawn(points) for points in routes],
+        "readings": field_map.readings(plane, result, tables.reading_words(course)),
+        "steps": steps,
+    }
+
+
+def _routes(course: Course) -> tuple[list[Array], list[list[int]]]:
+    """Return the points (k, d) of each vehicle's route, and how many of them there are after each event."""
+    routes, counts = list[Array](), list[list[int]]()
+    for number, spec in enumerate(course.result.mission.vehicles):
+        points, ends = [spec.start], [1]
+        for stretch in stretches(course.result, course.agent, number):
+            points += [point for point, _ in stretch]
+            ends.append(len(points))
+        routes.append(np.array(points))
+        counts.append(ends)
+    return routes, counts
+
+
+# -- pictures ----------------------------------------------------------------------------------------------
+
+
+def _pictures(course: Course, *, with_map: bool) -> Iterator[dict[str, str]]:
+    """Yield title, words and sources of the pictures: the curve and, where there is no map, path and maps."""
+    from fieldbo.results import plot
+
+    result = course.result
+    if not result.curve:
+        return
+    cell = bool(result.cell_runs.names)
+    drawn = {
+        "curve": ("Score against cost", "The numbers are in the table of orders and in curve.csv."),
+    }
+    if not with_map:
+        drawn = {
+            "path": (
+                "Settings over time" if cell else "Path and readings",
+                "The numbers are in the tables below.",
+            ),
+            **drawn,
+            "map": ("Estimate, uncertainty and answer", "The answer is above in words."),
+        }
+    for name, (title, words) in drawn.items():
+        picture = getattr(plot, f"{name}_picture")
+        yield {
+            "title": title,
+            "words": words,
+            "wide": _embedded(picture(result, "screen")),
+            "narrow": _embedded(picture(result, "column")),  # with letters that a phone shows large enough
+        }
+
+
+def _embedded(figure: Figure) -> str:
+    """Return a figure as the address of a picture in SVG."""
+    from fieldbo.results import plot
+
+    file = io.BytesIO()
+    plot.save(figure, file, "svg")
+    return f"data:image/svg+xml;base64,{b64encode(file.getvalue()).decode()}"

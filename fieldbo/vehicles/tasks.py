@@ -1,0 +1,147 @@
+"""What a person is to do for an order, in words: the way to a site, or the settings of a cell."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.costs.chain import Modular
+from fieldbo.domain.axes import Axis
+from fieldbo.messages import GoHome, Order, Query, Recharge
+from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.remote.goals import Goals
+from fieldbo.vehicles.typed_places import listed, typed_places
+from fieldbo.world.world import World
+
+_RESOLUTION = 1e-5
+"""Precision of the printed settings, as a fraction of the axis' length."""
+
+
+def in_a_cell(world: World) -> bool:
+    """Return True if the variables of a world are settings of a factory cell, not places."""
+    return world.domain.controls is not None or isinstance(world.cost, Modular)
+
+
+class Tasks:
+    """Puts the orders of one vehicle into words.
+
+    Parameters
+    ----------
+    mission : Mission
+    number : int
+        Index of the vehicle in the mission.
+    """
+
+    def __init__(self, mission: Mission, number: int = 0) -> None:
+        self._spec, self._cell = mission.vehicles[number], in_a_cell(mission.world)
+        self._goals = Goals(mission, number)
+        self._places = typed_places(mission.world.domain)
+        self._world, self._cost = mission.world, mission.declared_cost
+
+    def adopt(self, mission: Mission) -> None:
+        """Describe routes that lead round areas that were closed under way."""
+        self._world, self._cost = mission.world, mission.declared_cost
+        self._goals.adopt(mission)
+
+    def text(self, order: Order, position: Array, *, moved: bool) -> str:
+        """Return what to do for an order, with the points to pass, or the settings, and the cost to expect.
+
+        Parameters
+        ----------
+        order : Query, GoHome or Recharge
+        position : (d,) array
+            Where the vehicle is; in a cell, its present settings.
+        moved : bool
+            Whether it has done any order: in a cell, everything has to be set at first.
+        """
+        if isinstance(order, Recharge):
+            return f"{order.id}: change the battery: {order.battery} of {self._spec.batteries} comes next"
+        if isinstance(order, GoHome):
+            home = replace(order, site=self._spec.home)
+            verb = "return" if self._cell else "go home"
+            task = f"{verb}{self._bends(home, position)} to {self._place(self._spec.home)}"
+            return f"{order.id}: {task}{self._legs(home, position)}"
+        price = "" if order.expected_cost is None else f"  (about {self._price(order.expected_cost)})"
+        if self._cell:
+            task = self._settings(order, position, moved=moved)
+        else:
+            task = f"go{self._bends(order, position)} to {self._place(order.site)}"
+        return f"{order.id}: {task}{self._level(order)}{price}{self._legs(order, position)}"
+
+    def _bends(self, order: Order, position: Array) -> str:
+        """Return the points to pass before the site; nothing if the route is straight, or in a cell."""
+        if self._cell:
+            return ""
+        *bends, _ = self._goals.points(order, position)
+        points = [f"({self._places.answer(point)})" for point in bends]
+        return f" via {', '.join(points)}" if points else ""
+
+    def _legs(self, order: Order, position: Array) -> str:
+        """Return lengths and bearings of the legs to the site, on a line of its own; nothing in a cell."""
+        if self._cell:
+            return ""
+        return self._places.legs(np.stack([position, *self._goals.points(order, position)]))
+
+    def _settings(self, query: Query, position: Array, *, moved: bool) -> str:
+        """Return which variables to set, to keep and not to set, and which modules to run."""
+        chain, axes, free = self._world.cost, self._world.domain.axes, np.isnan(query.site)
+        by_modules = isinstance(chain, Modular)
+        kept = (query.site == position) & (by_modules and moved)
+        groups: dict[str, list[str]] = {"set": [], "keep": []}
+        for axis, x, stays in zip(axes, query.site.tolist(), kept, strict=True):
+            if not math.isnan(x):
+                groups["keep" if stays else "set"].append(
+                    f"{axis.name} {shown(axis, x)} {axis.unit}".rstrip()
+                )
+        parts = [f"{verb} {', '.join(settings)}" for verb, settings in groups.items() if settings]
+        if free.any():
+            parts.append(f"do not set {listed([axes[k].name for k in np.flatnonzero(free)])}")
+        if isinstance(chain, Modular):
+            parts.append(f"run {self._modules(chain, query.site, position)}")
+        return "; ".join(parts)
+
+    def _modules(self, chain: Modular, site: Array, position: Array) -> str:
+        """Return which modules of a chain to run, each with its cost if that is declared."""
+        first = int(chain.first_changed(position, site[None])[0])
+        names = []
+        for module in chain.modules[first:]:
+            charged = self._cost is not None and (module is not chain.modules[-1] or chain.charge_last)
+            names.append(f"{module.name} ({self._price(module.cost)})" if charged else module.name)
+        return listed(names)
+
+    def _place(self, site: Array | None) -> str:
+        assert site is not None
+        if not self._cell:
+            return self._places.text(site)
+        settings = zip(self._world.domain.axes, site, strict=True)
+        return ", ".join(f"{a.name} {shown(a, x)} {a.unit}".rstrip() for a, x in settings)
+
+    def _level(self, query: Query) -> str:
+        """Return which level of the sensor to use; nothing if there is only one."""
+        sensor, unit = self._world.sensor, self._world.quantity.unit
+        if sensor.settings == 1:
+            return ""
+        site = np.where(np.isnan(query.site), self._world.domain.middle, query.site)
+        sd = float(np.sqrt(sensor.variance(site[None], query.level)[0]))
+        return f" with setting {query.level} (noise sd {sd:.2g}{'' if unit in ('', '1') else f' {unit}'})"
+
+    def _price(self, cost: float) -> str:
+        return f"{cost:g} {self._world.cost_unit}"
+
+
+def shown(axis: Axis, x: float) -> str:
+    """Return a setting, rounded to a hundred-thousandth of its axis' length.
+
+    Examples
+    --------
+    >>> shown(Axis("x", "", 0, 1), 1 / 3), shown(Axis("t", "K", 1000, 1001), 1000.25)
+    ('0.33333', '1000.25')
+    """
+    decimals = math.ceil(-math.log10(_RESOLUTION * axis.extent))
+    if not 0 <= decimals <= 9:
+        return f"{x:.10g}"
+    text = f"{x:.{decimals}f}"
+    return "0" if float(text) == 0 else text.rstrip("0").rstrip(".") if decimals else text

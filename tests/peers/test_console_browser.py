@@ -1,0 +1,233 @@
+"""The console in Chromium: it drives a mission over MQTT, and a mission by hand is completed in its form."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import sqlite3
+import time
+from contextlib import contextmanager, suppress
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from peers.pond import pond
+from peers.processes import Broker, fieldbo, until
+from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import expect, sync_playwright
+from working_folder import write
+
+from fieldbo.errors import RecordError
+from fieldbo.runs.record.record import Record
+
+TOKEN = "a-token-for-tests-0123456789"
+HOSTILE = "<img src=x onerror=window.hacked=1>"
+SIZES = {"phone": (360, 740), "desktop": (1280, 900)}
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def viewer(browser, address, size=SIZES["phone"]):
+    """Open the console; on leaving, check that nothing went wrong in the browser."""
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]})
+    page, wrong = context.new_page(), []
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(address)
+    expect(page.locator("#status")).not_to_have_text("Connecting", timeout=30_000)
+    try:
+        yield page
+        assert page.evaluate("window.hacked") is None
+        assert [text for text in wrong if "ERR_CONNECTION" not in text and "ERR_INCOMPLETE" not in text] == []
+    finally:
+        context.close()
+
+
+@contextmanager
+def console(folder, *arguments, port=0):
+    environment = {"FIELDBO_CONSOLE_TOKEN": TOKEN}
+    with fieldbo("console", *arguments, "--port", port, cwd=folder, env=environment) as program:
+        line = program.wait_for("open http")
+        yield program, re.search(r"http://\S+", line)[0]
+
+
+@pytest.fixture
+def boat(tmp_path):
+    """A slow robot over MQTT in a pond; yield its vehicle file and the mission."""
+    mission = pond(tmp_path)
+    write(mission, mission.read_text().replace("max_steps = 8", "max_steps = 60"))
+    world = tmp_path / "pond" / "world.toml"
+    write(world, world.read_text().replace('title = "a pond"', f'title = "a pond {HOSTILE}"'))
+    with Broker(tmp_path) as broker:
+        link = f'kind = "mqtt"\nport = {broker.port}\ntopic = "tests/console"'
+        write(tmp_path / "boat.toml", f"format = 1\n[link]\n{link}\n")
+        more = ["--world", world, "--speedup", 10, "--battery", 400]
+        with fieldbo("robot", tmp_path / "boat.toml", *more) as robot:
+            robot.wait_for("ready")
+            yield tmp_path / "boat.toml", mission
+
+
+def rows_of(run):
+    try:
+        with Record(run / "run.sqlite") as record:
+            return record.rows()
+    except RecordError:
+        return []
+
+
+def faults_of(page):
+    """Return what axe takes for a serious fault: its rule, and where."""
+    found = Axe().run(page).response["violations"]
+    serious = [fault for fault in found if fault["impact"] in ("serious", "critical")]
+    return [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in serious]
+
+
+def press(page, action, outcome="confirmed"):
+    """Press a button, confirm it, and wait for what the run says."""
+    page.locator(f"#{action}").click()
+    page.locator("#ask-yes").click()
+    expect(page.locator("#outcome")).to_contain_text(outcome, timeout=30_000)
+
+
+def at(page, east, north):
+    """Return the pixel of the map at a place in the pond, 60 m by 50 m, as an offset from its corner."""
+    return page.evaluate(
+        """([x, y]) => {
+          const box = document.querySelector('#map canvas').getBoundingClientRect();
+          const whole = document.querySelector('#map').getBoundingClientRect();
+          const right = box.left - whole.left + box.width * x / 60;
+          return {x: right, y: box.bottom - whole.top - box.height * y / 50};
+        }""",
+        [east, north],
+    )
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_mission_over_mqtt_is_driven_from_the_console_and_its_ledger_shows_it(
+    browser, boat, tmp_path, size
+):
+    file, mission = boat
+    run = tmp_path / "runs" / "pond-1"
+    with console(tmp_path, mission.name, "--vehicle", file.name) as (_, address):
+        with viewer(browser, address, SIZES[size]) as page:
+            expect(page.locator("#vehicles .order")).to_contain_text("go to", timeout=60_000)
+            expect(page.locator("#run")).to_contain_text(HOSTILE)
+            press(page, "pause")
+            expect(page.locator("#status")).to_have_text("Paused")
+            page.locator("#no-go").click()
+            for corner in ((20, 20), (40, 20), (40, 30), (20, 30)):
+                page.locator("#map").click(position=at(page, *corner))
+            expect(page.locator("#picked")).to_contain_text("4 corners")
+            page.locator("#area").fill(f"nets {HOSTILE}")
+            page.locator("#pick-send").click()
+            expect(page.locator("#outcome")).to_contain_text("No-go area: confirmed", timeout=30_000)
+            expect(page.locator(".fieldbo-area")).to_contain_text("nets")
+            page.locator("#next").click()
+            page.locator("#map").click(position=at(page, 30, 25))
+            page.locator("#pick-send").click()
+            expect(page.locator("#outcome")).to_contain_text("lies in a no-go area", timeout=30_000)
+            page.locator("#next").click()
+            page.locator("#place").fill("50, 30")
+            page.locator("#pick-send").click()
+            expect(page.locator("#outcome")).to_contain_text("Go there next: confirmed", timeout=30_000)
+            press(page, "continue")
+            expect(page.locator("#vehicles .order")).to_contain_text("x 50 m, y 30 m", timeout=30_000)
+            press(page, "skip")
+            assert faults_of(page) == []
+            press(page, "home")
+            expect(page.locator("#status")).to_have_text("Ended: stopped by operator", timeout=60_000)
+        until((run / "ledger.csv").exists, what="the ledger")
+    with (run / "ledger.csv").open() as opened:
+        kinds = [line["kind"] for line in csv.DictReader(opened)]
+    commands = [kind for kind in kinds if kind not in ("query", "go-home")]
+    assert commands == ["pause", "no-go", "next", "continue", "skip", "home"]
+    assert kinds[-1] == "go-home"
+
+
+def test_two_viewers_and_a_console_that_is_killed_and_started_again_lose_nothing(browser, boat, tmp_path):
+    file, mission = boat
+    run = tmp_path / "runs" / "pond-1"
+    with console(tmp_path, mission.name, "--vehicle", file.name) as (program, address):
+        port = int(re.search(r":(\d+)/", address)[1])
+        with viewer(browser, address) as first, viewer(browser, address, SIZES["desktop"]) as second:
+            press(first, "pause")
+            expect(second.locator("#status")).to_have_text("Paused", timeout=30_000)
+            expect(second.locator("#log")).to_contain_text("pause by console")
+            program.kill()
+            expect(first.locator("#connection")).to_be_visible(timeout=30_000)
+            before = len(rows_of(run))
+            with console(tmp_path, run, port=port):
+                for page in (first, second):
+                    expect(page.locator("#connection")).to_be_hidden(timeout=30_000)
+                press(second, "continue")
+                expect(first.locator("#status")).to_have_text("Under way", timeout=30_000)
+                until(lambda: len(rows_of(run)) > before + 2, what="the mission to go on")
+                press(first, "stop")
+                expect(second.locator("#status")).to_contain_text("fieldbo resume", timeout=30_000)
+                lines = [page.locator("#log li").all_text_contents() for page in (first, second)]
+    with sqlite3.connect(run / "commands.sqlite") as connection:
+        asked = [
+            json.loads(body)["id"] for (body,) in connection.execute("SELECT body FROM command ORDER BY seq")
+        ]
+    recorded = [row.body["message"]["id"] for row in rows_of(run) if row.kind == "command"]
+    assert recorded == asked
+    for seen in lines:
+        texts = " ".join(seen)
+        assert all(word in texts for word in ("pause by console", "continue by console", "stop by console"))
+
+
+def test_the_form_completes_a_mission_with_a_doubt_a_correction_and_a_skipped_site(browser, tmp_path):
+    mission = pond(tmp_path)
+    write(mission, mission.read_text().replace("max_steps = 8", "max_steps = 6"))
+    run = tmp_path / "runs" / "pond-1"
+    with console(tmp_path, mission.name, "--by-hand") as (_, address):  # noqa: SIM117
+        with viewer(browser, address) as first, viewer(browser, address) as second:
+
+            def enter(page, value):
+                page.locator("[name=value]").fill(value)
+                order = page.locator("#task").inner_text()
+                page.locator("#enter").click()
+                return order
+
+            for value in ("0,5", "0.6", "0.4"):
+                order = enter(first, value)
+                expect(first.locator("#task")).not_to_have_text(order, timeout=30_000)
+            expect(first.locator("#last")).to_contain_text("0.4 was entered")
+            second_task = second.locator("#task").inner_text()
+            assert second_task == first.locator("#task").inner_text()
+            enter(second, "77")
+            expect(second.locator("#doubt")).to_contain_text("really 77", timeout=30_000)
+            second.locator("#confirm").click()
+            expect(first.locator("#task")).not_to_have_text(second_task, timeout=30_000)
+            first.locator("#undo summary").click()
+            first.locator("#right").fill("0.7")
+            first.locator("#correct button").click()
+            expect(second.locator("#last")).to_contain_text("0.7 was entered", timeout=30_000)
+            assert faults_of(first) == []
+            skipped = first.locator("#task").inner_text()
+            first.locator("#cannot").click()
+            first.locator("#ask-yes").click()
+            expect(first.locator("#task")).not_to_have_text(skipped, timeout=30_000)
+            end = time.monotonic() + 60
+            while "Ended" not in first.locator("#status").inner_text() and time.monotonic() < end:
+                with suppress(PlaywrightError):  # the form may close while it is filled in
+                    if first.locator("[name=value]").count():
+                        first.locator("[name=value]").fill("0.5", timeout=1000)
+                    first.locator("#enter").click(timeout=1000)
+            expect(first.locator("#status")).to_contain_text("Ended", timeout=30_000)
+    rows = rows_of(run)
+    values = [row.message.values.tolist() for row in rows if row.kind == "observation"]
+    assert [77.0] in values
+    assert [row.message.values.tolist() for row in rows if row.kind == "correction"] == [[0.7]]
+    assert sum(row.kind == "rejected" for row in rows) == 1
+    with Record(run / "run.sqlite") as record:
+        assert record.end_reason is not None

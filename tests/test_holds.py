@@ -1,0 +1,721 @@
+"""Automatic holds: what a mission file may say, when a vehicle is held, and what robots report."""
+
+import json
+import math
+import time
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from underway import Underway, command
+from working_folder import write
+
+import fieldbo
+from fieldbo.agent.agent import Agent
+from fieldbo.errors import InputError
+from fieldbo.messages import Action, Telemetry, from_plain, to_plain
+from fieldbo.mission.hold import Hold, Zone
+from fieldbo.runs import loop
+from fieldbo.runs.commands import append, commands_file
+from fieldbo.runs.folder import begin
+from fieldbo.runs.holds import Holds
+from fieldbo.runs.record.record import Record
+from fieldbo.runs.runner import resume, run
+from fieldbo.testing import small_mission
+from fieldbo.vehicles.load import check_new
+from fieldbo.vehicles.mqtt.client import MqttClient
+from fieldbo.vehicles.mqtt.link import Mqtt
+from fieldbo.vehicles.mqtt.protocol import Codec
+from fieldbo.vehicles.remote.channels import MOST_CHANNELS
+from fieldbo.vehicles.remote.link import ChannelReport, Connection, Heartbeat, Link, PositionReport
+from fieldbo.vehicles.remote.remote import Remote
+from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch
+from fieldbo.vehicles.simulators import Schedule
+
+WIND = Hold("wind", above=8, release_below=6, delay_s=10)
+VOLTAGE = Hold("voltage", below=11.2, release_above=11.8)
+
+
+# -- settings --------------------------------------------------------------------------------------------
+
+
+def test_a_hold_defaults_to_its_limit_without_delay_and_the_name_of_its_channel():
+    hold = Hold("wind", above=8)
+    assert (hold.release_below, hold.delay_s, hold.latch, hold.name) == (8, 0, False, "wind")
+    assert Hold("voltage", below=11).release_above == 11
+    assert replace(hold, delay_s=3).release_below == 8
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({}, "neither above nor below is set"),
+        ({"above": 8, "below": 3}, "above and below are both set"),
+        ({"above": 8, "release_below": 9}, "release_below = 9, but above = 8"),
+        ({"below": 8, "release_above": 7}, "release_above = 7, but below = 8"),
+        ({"above": 8, "release_above": 9}, "release_above is set, but the hold is for values above"),
+        ({"above": math.nan}, "above = nan"),
+        ({"above": math.inf}, "above = inf"),
+        ({"above": "8"}, 'above = "8"'),
+        ({"above": 8, "delay_s": -1}, "delay_s = -1"),
+        ({"above": 8, "channel": ""}, 'channel = ""'),
+        ({"above": 8, "channel": "wind\x1b[2J"}, "channel = "),
+        ({"above": 8, "name": " wind"}, "name = ' wind'"),
+        ({"above": 8, "channel": "w" * 101}, "channel = "),
+    ],
+)
+def test_a_hold_that_says_nothing_clear_is_an_error(content, problem):
+    with pytest.raises(InputError) as error:
+        Hold(**{"channel": "wind", **content})
+    assert problem in str(error.value)
+    assert "expected:" in str(error.value)
+
+
+def test_two_holds_on_one_channel_need_two_names():
+    both = (Hold("wind", above=8), Hold("wind", above=12, latch=True))
+    with pytest.raises(InputError, match="two holds have the name 'wind'"):
+        replace(small_mission(), holds=both)
+    named = (both[0], replace(both[1], name="storm"))
+    assert [hold.name for hold in replace(small_mission(), holds=named).holds] == ["wind", "storm"]
+
+
+MISSION = """format = 1
+world = "lake-transect"
+[question]
+kind = "level-set"
+threshold = 1.5
+[agent]
+battery = 600
+home = [0, 0]
+[[hold]]
+channel = "wind"
+above = 8
+release_below = 6
+delay_s = 60
+[[hold]]
+channel = "voltage"
+below = 11.2
+latch = true
+"""
+
+
+def test_check_says_in_words_when_a_mission_waits(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    write("windy.toml", MISSION)
+    code, out, _ = command("check", "windy.toml")
+    assert code == 0
+    assert "hold      wind above 8, until below 6 for 60 s" in out
+    assert "hold      voltage below 11.2, until an operator continues" in out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("release_below = 6", "release_below = 60", "windy.toml: hold[0].release_below"),
+        ("below = 11.2", "", "windy.toml: hold[1]"),
+        ("below = 11.2", "belw = 11.2", "windy.toml: hold[1].belw"),
+        ('"voltage"', '"wind"', "windy.toml: hold[1].name"),
+        ("[[hold]]", "[hold]", "windy.toml: hold"),
+    ],
+)
+def test_an_error_in_a_hold_names_its_place(old, new, where, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = MISSION.replace(old, new)
+    write("windy.toml", text[: text.rindex("[hold]")] if new == "[hold]" else text)
+    with pytest.raises(InputError) as error:
+        fieldbo.load_mission("windy.toml")
+    assert error.value.where == where
+
+
+def test_a_run_folder_holds_the_holds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("windy.toml", MISSION)
+    mission = fieldbo.load_mission("windy.toml")
+    folder, record = begin(mission, tmp_path / "run")
+    with record:
+        result = run(mission, record=record)
+    assert fieldbo.load_mission(folder / "mission.toml").holds == mission.holds != ()
+    assert fieldbo.load_run(folder).mission.holds == mission.holds
+    assert [note for note in result.notes if "could do nothing" in note] == [
+        "nothing was heard of the channel wind: the hold wind could do nothing",
+        "nothing was heard of the channel voltage: the hold voltage could do nothing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("plain", "warned"),
+    [
+        ({"kind": "by-hand"}, ["wind", "voltage"]),
+        ({"format": 1, "link": {"kind": "mqtt"}, "session": "s"}, []),
+        ({"format": 1, "link": {"kind": "ros2"}, "battery": {"full": 6000}, "session": "s"}, ["wind"]),
+        (
+            {
+                "format": 1,
+                "link": {"kind": "ros2", "channels": {"wind": "/wind"}},
+                "battery": {"full": 6000},
+                "session": "s",
+            },
+            [],
+        ),
+    ],
+)
+def test_a_vehicle_that_can_not_report_a_channel_is_warned_of_at_the_start(
+    plain, warned, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    write("windy.toml", MISSION)
+    warnings = [w for w in check_new(plain, fieldbo.load_mission("windy.toml")) if "can do nothing" in w]
+    assert [w.partition(" can do")[0] for w in warnings] == [f"the hold {name}" for name in warned]
+
+
+# -- when a vehicle is held ------------------------------------------------------------------------------
+
+
+class Watched:
+    """An agent whose vehicle stands still, and its holds; each telemetry is obeyed at once."""
+
+    def __init__(self, *holds, battery=1e6):
+        self.agent = Agent(replace(small_mission(battery=battery), holds=holds))
+        self.holds, self.given = Holds(self.agent), []
+
+    def hear(self, time_s, **channels):
+        telemetry = Telemetry(0, [0.0, 0.0], None, time_s, channels=channels or None)
+        self.agent.tell(telemetry)
+        for wanted in self.holds.take(telemetry):
+            self.give(wanted)
+        return self.held
+
+    def give(self, wanted):
+        for named in self.holds.named(wanted):
+            self.given.append(self.agent.completed(named))
+            self.agent.tell(self.given[-1])
+        return self.given[-1]
+
+    @property
+    def held(self):
+        return set(self.agent.vehicles[0].paused_by)
+
+
+VALUES = st.one_of(st.none(), st.floats(3.0, 11.0), st.sampled_from([6.0, 8.0]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.floats(0.1, 8.0), VALUES), max_size=40), st.sampled_from([0.0, 3.0, 10.0]))
+def test_a_vehicle_is_held_above_and_let_go_once_the_value_stayed_below(reports, delay_s):
+    """The law is stated over the whole history; None is telemetry without the channel."""
+    hold = replace(WIND, delay_s=delay_s)
+    watched, now_s, heard = Watched(hold), 0.0, []
+    for after_s, value in reports:
+        now_s += after_s
+        held = bool(watched.hear(now_s, **({} if value is None else {"wind": value})))
+        heard += [] if value is None else [(now_s, value)]
+        beyond = [k for k, (_, x) in enumerate(heard) if x > 8]
+        clear = [at_s for k, (at_s, _) in enumerate(heard) if all(x < 6 for _, x in heard[k:])]
+        if value is not None and value > 8:
+            assert held
+        if clear and heard[-1][0] - clear[0] >= delay_s:
+            assert not held
+        if not beyond:
+            assert not held
+        if held:
+            assert not clear or heard[-1][0] - clear[0] < delay_s
+        lately = heard[beyond[-1] :] if beyond else []
+        calm = [all(x < 6 for _, x in lately[k : j + 1]) and lately[j][0] - lately[k][0] >= delay_s
+                for k in range(len(lately)) for j in range(k, len(lately))]  # fmt: skip
+        assert held == (bool(beyond) and not any(calm))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(10.0, 13.0), max_size=30))
+def test_a_limit_below_is_the_mirror_image_of_one_above(values):
+    low, high = Watched(VOLTAGE), Watched(Hold("voltage", above=-11.2, release_below=-11.8))
+    for k, value in enumerate(values):
+        assert low.hear(float(k), voltage=value) == high.hear(float(k), voltage=-value)
+
+
+def test_a_value_that_flaps_between_the_limits_neither_holds_nor_lets_go():
+    watched = Watched(replace(WIND, delay_s=0))
+    assert not any(watched.hear(float(k), wind=x) for k, x in enumerate([7, 6, 8, 6.5, 8]))
+    assert watched.hear(10.0, wind=8.5)
+    assert all(watched.hear(11.0 + k, wind=x) for k, x in enumerate([7, 6, 8, 6.5, 9, 6]))
+    assert not watched.hear(20.0, wind=5.9)
+    assert [given.action for given in watched.given] == [Action.PAUSE, Action.CONTINUE]
+
+
+def test_a_gust_begins_the_delay_again():
+    watched = Watched(WIND)
+    for time_s, value in [(0, 9), (5, 5), (14, 7), (15, 5), (24, 5)]:
+        assert watched.hear(time_s, wind=value)
+    assert not watched.hear(25.0, wind=5)
+
+
+def test_a_channel_that_falls_silent_lets_nobody_go():
+    watched = Watched(WIND)
+    watched.hear(0.0, wind=9)
+    watched.hear(1.0, wind=5)
+    assert all(watched.hear(2.0 + k) for k in range(100))
+
+
+def test_two_holds_end_each_on_its_own():
+    watched = Watched(replace(WIND, delay_s=0), VOLTAGE)
+    assert watched.hear(0.0, wind=9, voltage=12) == {"wind"}
+    assert watched.hear(1.0, wind=9, voltage=11) == {"wind", "voltage"}
+    assert watched.hear(2.0, wind=3, voltage=11) == {"voltage"}
+    assert watched.hear(3.0, wind=3, voltage=12) == set()
+
+
+def test_an_operators_pause_stays_when_a_hold_ends():
+    watched = Watched(replace(WIND, delay_s=0))
+    watched.give(command("pause"))
+    watched.hear(0.0, wind=9)
+    assert watched.hear(1.0, wind=3) == {""}
+    watched.hear(2.0, wind=9)
+    watched.give(command("continue"))
+    assert watched.held == {"wind"}
+
+
+def test_a_latched_hold_waits_for_an_operator_and_its_value():
+    watched = Watched(replace(WIND, latch=True))
+    watched.hear(0.0, wind=9.5)
+    refused = watched.give(command("continue"))
+    assert refused.refused == "wind is 9.5, above 8; wait until that is over; or: home"
+    assert all(watched.hear(float(k), wind=1) for k in range(1, 100))
+    obeyed = watched.give(command("continue"))
+    assert (obeyed.hold, obeyed.refused, watched.held) == ("wind", "", set())
+    assert watched.hear(200.0, wind=9) == {"wind"}
+
+
+def test_an_operator_ends_all_holds_whose_values_are_back_or_none():
+    watched = Watched(replace(WIND, latch=True), replace(VOLTAGE, latch=True))
+    watched.hear(0.0, wind=9, voltage=11)
+    watched.hear(1.0, wind=1, voltage=11)
+    assert "voltage is 11, below 11.2" in watched.give(command("continue")).refused
+    assert watched.held == {"wind", "voltage"}
+    watched.hear(2.0, wind=1, voltage=12)
+    watched.give(command("continue"))
+    assert watched.held == set()
+    assert len({given.id for given in watched.given}) == len(watched.given)
+
+
+def test_an_operator_may_end_a_hold_whose_channel_is_silent():
+    watched = Watched(WIND)
+    watched.hear(0.0, wind=9)
+    watched.hear(60.0)
+    assert watched.give(command("continue")).refused
+    watched.hear(130.0)
+    assert not watched.give(command("continue")).refused
+    assert watched.hear(131.0) == set()
+    assert watched.hear(132.0, wind=9) == {"wind"}
+
+
+def test_a_vehicle_that_was_sent_home_is_not_held_on_its_way():
+    watched = Watched(WIND)
+    watched.hear(0.0, wind=9)
+    watched.give(command("home"))
+    assert watched.hear(1.0, wind=9.5) == set()
+
+
+def test_a_hold_that_can_not_be_afforded_is_refused_once_and_tried_again(monkeypatch):
+    watched = Watched(WIND)
+    state = watched.agent.vehicles[0]
+    monkeypatch.setattr(type(state), "can_turn_back", lambda state, cost: False)
+    assert not any(watched.hear(float(k), wind=9) for k in range(5))
+    assert [bool(given.refused) for given in watched.given] == [True]
+    monkeypatch.undo()
+    assert watched.hear(6.0, wind=9) == {"wind"}
+
+
+def test_a_hold_concerns_the_vehicle_that_reports_it():
+    spec = small_mission().vehicles[0]
+    agent = Agent(replace(small_mission(), vehicles=(spec, spec), holds=(WIND,)))
+    (pause,) = Holds(agent).take(Telemetry(1, [0.0, 0.0], None, 1.0, channels={"wind": 9}))
+    assert pause.vehicle == 1
+    agent.tell(agent.completed(pause))
+    assert [bool(state.paused_by) for state in agent.vehicles] == [False, True]
+
+
+# -- runs ------------------------------------------------------------------------------------------------
+
+
+class Windy(Underway):
+    """A vehicle that reports the wind with each poll, and whose time passes while it waits."""
+
+    def __init__(self, mission, wind, stop_at=None, tick_s=1.0):
+        super().__init__(mission)
+        self.wind, self.stop_at, self.tick_s = wind, stop_at, tick_s
+
+    def events(self, timeout_s):
+        events = super().events(timeout_s)
+        if self.stop_at == self.count:
+            raise RuntimeError("the process dies")
+        if not self.queued:
+            self.time_s += self.tick_s
+        wind = self.wind(self.count)
+        channels = None if wind is None else {"wind": wind}
+        return [*events, Telemetry(0, self.position, None, self.time_s, channels=channels)]
+
+
+@pytest.fixture
+def windy(monkeypatch):
+    monkeypatch.setattr(loop, "_WAIT_S", 0.001)
+    return replace(small_mission(battery=60.0), holds=(replace(WIND, delay_s=3),))
+
+
+def carried_out(mission, folder, vehicle):
+    record = Record.create(folder / "run.sqlite", "run", {"vehicles": [{"kind": "windy"}]})
+    with record:
+        result = run(mission, [vehicle], record=record)
+        return result, record.rows()
+
+
+def test_a_vehicle_under_way_stops_in_the_wind_and_the_ledger_says_what_it_took(windy, tmp_path):
+    vehicle = Windy(windy, lambda count: 9.0 if 7 <= count < 15 else 5.0)
+    result, rows = carried_out(windy, tmp_path, vehicle)
+
+    commands = [row.message for row in rows if row.kind == "command"]
+    assert [(c.action, c.hold) for c in commands] == [("pause", "wind"), ("continue", "wind")]
+    assert commands[0].by == "hold: wind 9 above 8"
+    kinds = [row.kind for row in rows]
+    first, last = (k for k, kind in enumerate(kinds) if kind == "command")
+    assert "query" not in kinds[first:last]
+    assert "query" in kinds[last:]
+    assert np.array_equal(result.path[-1], windy.vehicles[0].home)
+    (hold,) = result.accounts[0].pauses
+    assert (hold.hold, hold.seconds >= 8) == ("wind", True)
+    result.save(tmp_path / "out")
+    assert "hold wind" in (tmp_path / "out" / "ledger.csv").read_text()
+    assert any(note.startswith("1 hold for wind: ") for note in result.notes)
+
+
+def test_no_order_leaves_while_the_wind_is_too_strong_from_the_start(windy, tmp_path):
+    vehicle = Windy(windy, lambda count: 9.0 if count < 20 else 5.0)
+    _, rows = carried_out(windy, tmp_path, vehicle)
+
+    assert [row.kind for row in rows if row.kind in ("query", "command")][:3] == [
+        "command",
+        "command",
+        "query",
+    ]
+
+
+def test_a_vehicle_whose_wind_never_drops_is_sent_home_in_time(windy, tmp_path):
+    spec = replace(windy.vehicles[0], time_limit_s=60.0)
+    mission = replace(windy, vehicles=(spec,))
+    vehicle = Windy(mission, lambda count: 9.0 if count > 10 else 5.0, tick_s=0.1)
+    result, rows = carried_out(mission, tmp_path, vehicle)
+
+    commands = [row.message for row in rows if row.kind == "command"]
+    assert [c.action for c in commands] == ["pause", "home"]
+    assert np.array_equal(result.path[-1], spec.home)
+    assert vehicle.time_s <= 60.0
+
+
+def test_a_run_that_died_while_held_stays_held_until_the_wind_has_dropped(windy, tmp_path):
+    record = Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{"kind": "windy"}]})
+    with record, pytest.raises(RuntimeError):
+        run(windy, [Windy(windy, lambda count: 9.0 if count >= 7 else 5.0, stop_at=12)], record=record)
+    with Record(tmp_path / "run.sqlite") as record:
+        before = len(record.rows())
+        silent = Windy(windy, lambda count: None if count < 5 else 7.0 if count < 9 else 5.0)
+        result = resume(windy, record, [silent])
+        rows = record.rows()[before:]
+
+    kinds = [row.kind for row in rows if row.kind in ("command", "query")]
+    assert kinds[:2] == ["command", "query"]
+    (goes_on,) = (row.message for row in rows if row.kind == "command")
+    assert goes_on.action == "continue"
+    values = [
+        row.message.channels for row in rows[: rows.index(next(r for r in rows if r.kind == "command"))]
+    ]
+    assert values[-1] == {"wind": 5.0}
+    assert [channels for channels in values if channels][:4] == [{"wind": 7.0}] * 4
+    assert result.end_reason is not None
+
+
+def test_an_operator_continues_a_latched_run_and_is_refused_before(windy, tmp_path):
+    mission = replace(windy, holds=(replace(WIND, latch=True),))
+    vehicle = Windy(mission, lambda count: 9.0 if 7 <= count < 20 else 5.0)
+    file = commands_file(tmp_path / "run.sqlite")
+    given = {12: command("continue"), 30: command("continue")}
+    vehicle.on_poll = lambda vehicle: (
+        append(file, given.pop(vehicle.count)) if vehicle.count in given else None
+    )
+    _, rows = carried_out(mission, tmp_path, vehicle)
+
+    pause, refused, obeyed = (row.message for row in rows if row.kind == "command")
+    assert refused.refused.startswith("wind is 9, above 8")
+    assert (pause.hold, obeyed.hold, obeyed.refused) == ("wind", "wind", "")
+    wind = [row.message.channels["wind"] for row in rows if row.kind == "telemetry"]
+    assert wind.count(9.0) == 13
+
+
+# -- messages --------------------------------------------------------------------------------------------
+
+
+def test_channels_survive_the_plain_form_and_old_telemetry_has_none():
+    heard = Telemetry(0, [1.0, 2.0], 5.0, 1.0, channels={"wind": 7.25})
+    assert from_plain(json.loads(json.dumps(to_plain(heard)))).channels == {"wind": 7.25}
+    old = to_plain(heard)
+    del old["channels"]
+    assert from_plain(old).channels is None
+    assert Telemetry(0, [1.0, 2.0], 5.0, 1.0, channels={}).channels is None
+    for rubbish in (math.nan, math.inf, "strong"):
+        with pytest.raises(InputError, match="channels"):
+            Telemetry(0, [1.0, 2.0], 5.0, 1.0, channels={"wind": rubbish})
+
+
+# -- a robot's reports -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Quiet(Link):
+    """A link on which a test speaks."""
+
+    opened: list = field(default_factory=list)
+    address = "here"
+
+    def open(self, mission, ground, on_report):
+        self.opened.append(on_report)
+        return Deaf()
+
+
+class Deaf(Connection):
+    def go(self, goal): ...
+    def cancel(self, goal): ...
+    def hold(self): ...
+    def close(self): ...
+
+
+SETTINGS = VehicleFile.model_construct(
+    format=1,
+    title="",
+    link={},
+    frame=None,
+    watch=Watch(silence_s=0.3, connect_s=2.0),
+    battery=Battery(),
+    reports=Reports(),
+    arrival=Arrival(),
+)
+
+
+@pytest.fixture
+def on_air():
+    """A vehicle over a link, and what the test may say on it."""
+    link = Quiet()
+    mission = replace(small_mission(), holds=(replace(WIND, delay_s=0), VOLTAGE))
+    vehicle = Remote(mission, 0, link, SETTINGS, "s")
+    vehicle.link.opened.clear()
+    opened = link.open
+
+    def open_and_say(mission, ground, on_report):
+        connection = opened(mission, ground, on_report)
+        on_report(Heartbeat())
+        return connection
+
+    object.__setattr__(link, "open", open_and_say)
+    with vehicle:
+        vehicle.events(0.0)
+        yield vehicle, link.opened[0]
+
+
+def channels_in(events):
+    return [event.channels for event in events if isinstance(event, Telemetry)]
+
+
+def test_a_value_beyond_a_limit_is_told_at_once_and_others_with_the_next_telemetry(on_air):
+    vehicle, say = on_air
+    say(ChannelReport("wind", 5.0))
+    say(ChannelReport("pressure", 1013.0))
+    assert channels_in(vehicle.events(0.0)) == []
+    say(ChannelReport("wind", 8.5))
+    assert channels_in(vehicle.events(0.0)) == [{"pressure": 1013.0, "wind": 8.5}]
+    say(ChannelReport("wind", 9.5))
+    assert channels_in(vehicle.events(0.0)) == []
+
+
+def test_a_gust_between_two_calm_values_is_told(on_air):
+    vehicle, say = on_air
+    for value in (5.0, 9.0, 5.0):
+        say(ChannelReport("wind", value))
+    assert channels_in(vehicle.events(0.0)) == [{"wind": 9.0}]
+
+
+def test_a_value_that_flaps_makes_no_flood_of_telemetry(on_air):
+    vehicle, say = on_air
+    for k in range(500):
+        say(ChannelReport("wind", 9.0 if k % 2 else 5.0))
+    assert len(channels_in(vehicle.events(0.0))) <= 2
+    time.sleep(0.2)
+    say(Heartbeat())
+    assert len(channels_in(vehicle.events(0.0))) <= 1
+
+
+def test_a_weather_station_is_no_sign_of_life_of_a_robot(on_air):
+    vehicle, say = on_air
+    time.sleep(0.5)
+    say(ChannelReport("wind", 9.0))
+    assert vehicle.events(0.0) == []
+    say(Heartbeat())
+    assert channels_in(vehicle.events(0.0)) == [{"wind": 9.0}]
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        ChannelReport("wind", "strong"),
+        ChannelReport("wind", math.inf),
+        ChannelReport("wind", 1e300),
+        ChannelReport("wind", [1.0]),
+        ChannelReport("", 1.0),
+        ChannelReport("w" * 101, 1.0),
+        ChannelReport("\x1b[2J", 1.0),
+        ChannelReport(None, 1.0),
+        ChannelReport(3, 1.0),
+    ],
+)
+def test_rubbish_on_a_channel_is_a_doubt_and_the_value_before_stays(on_air, report):
+    vehicle, say = on_air
+    for _ in range(3):
+        say(report)
+    say(ChannelReport("wind", math.nan))  # unknown is no rubbish
+    say(ChannelReport("wind", 9.0))
+    (heard,) = (event for event in vehicle.events(0.0) if isinstance(event, Telemetry))
+    assert heard.channels == {"wind": 9.0}
+    assert len(heard.doubts) == 1
+
+
+def test_a_robot_with_very_many_channels_can_not_crowd_out_those_that_holds_watch(on_air):
+    vehicle, say = on_air
+    for k in range(1000):
+        say(ChannelReport(f"channel {k}", float(k)))
+    say(ChannelReport("wind", 9.0))
+    (heard,) = (event for event in vehicle.events(0.0) if isinstance(event, Telemetry))
+    assert len(heard.channels) == MOST_CHANNELS + 1
+    assert heard.channels["wind"] == 9.0
+    assert heard.doubts == (f"more than {MOST_CHANNELS} channels: others are ignored",)
+
+
+def test_a_watched_channel_that_falls_silent_is_a_doubt(on_air, monkeypatch):
+    vehicle, say = on_air
+    monkeypatch.setattr("fieldbo.vehicles.remote.channels._SILENT_S", 0.05)
+    say(ChannelReport("voltage", 12.0))
+    time.sleep(0.1)
+    say(ChannelReport("wind", 9.0))
+    (heard,) = (event for event in vehicle.events(0.0) if isinstance(event, Telemetry))
+    assert len(heard.doubts) == 1
+    assert "nothing was heard of the channel voltage" in heard.doubts[0]
+
+
+def test_values_heard_before_a_run_is_resumed_are_told_again(on_air):
+    vehicle, say = on_air
+    say(ChannelReport("wind", 9.0))
+    vehicle._listen(0.0)
+    vehicle.resume([], [])
+    vehicle.catch_up(10.0)
+    assert channels_in(vehicle.events(0.0)) == [{"wind": 9.0}]
+
+
+# -- MQTT ------------------------------------------------------------------------------------------------
+
+
+def test_telemetry_over_mqtt_may_have_channels():
+    codec = Codec(small_mission().world.domain.axes)
+    body = {"position": {"x": 1, "y": 2}, "channels": {"wind": 7.2, "gust": None, "sky": "grey"}}
+    alive, position, *channels = codec.reports("telemetry", body)
+    assert alive == Heartbeat()
+    assert isinstance(position, PositionReport)
+    assert channels[0] == ChannelReport("wind", 7.2)
+    assert math.isnan(channels[1].value)
+    assert channels[2] == ChannelReport("sky", math.inf)
+
+
+@pytest.mark.parametrize("rubbish", [3, "wind", [1], True])
+def test_channels_that_are_no_object_leave_the_rest_of_the_telemetry(rubbish):
+    codec = Codec(small_mission().world.domain.axes)
+    _, position, odd = codec.reports("telemetry", {"position": {"x": 1, "y": 2}, "channels": rubbish})
+    assert position.position.tolist() == [1.0, 2.0]
+    assert odd == ChannelReport("", odd.value)
+
+
+class Paho:
+    """Stands in for paho's client; keeps the topics."""
+
+    def __init__(self):
+        self.topics = []
+
+    def connect_async(self, *arguments, **more): ...
+    def loop_start(self): ...
+    def disconnect(self):
+        return 1
+
+    def subscribe(self, topics):
+        self.topics += [topic for topic, _ in topics]
+
+
+def test_a_topic_of_a_weather_station_is_a_channel_and_not_the_robots(monkeypatch):
+    paho, heard = Paho(), []
+    monkeypatch.setattr(MqttClient, "_new_client", lambda client: paho)
+    sources = {
+        "wind": "weather/wind",
+        "gusts": "weather/station#gust_speed",
+        "rain": "weather/station#rain",
+        "level": "telemetry",
+        "load": "fieldbo/robot/telemetry#load",
+    }
+    connection = Mqtt(channels=sources).open(small_mission(), None, heard.append)
+    client = connection._client
+
+    def publish(topic, payload, retain=False):
+        heard.clear()
+        client._received(paho, None, SimpleNamespace(topic=topic, payload=payload, retain=retain))
+        return heard
+
+    client._connected(paho, None, None, SimpleNamespace(is_failure=False), None)
+    assert {"weather/wind", "weather/station", "telemetry", "fieldbo/robot/telemetry"} <= set(paho.topics)
+    assert len(set(paho.topics)) == len(paho.topics)
+    assert publish("weather/wind", b"7.2") == [ChannelReport("wind", 7.2)]
+    assert publish("weather/wind", b"7.2", retain=True) == []
+    assert publish("weather/wind", b"\xff") == [ChannelReport("wind", math.inf)]
+    assert publish("weather/wind", b'{"wind": 3}') == [ChannelReport("wind", math.inf)]
+    gusts, rain = publish("weather/station", b'{"gust_speed": 9.5}')
+    assert (gusts, math.isnan(rain.value)) == (ChannelReport("gusts", 9.5), True)
+    assert publish("telemetry", b"3") == [ChannelReport("level", 3.0)]
+    assert publish("fieldbo/robot/telemetry", b'{"load": 0.5}') == [Heartbeat(), ChannelReport("load", 0.5)]
+    connection.close()
+
+
+@pytest.mark.parametrize("source", ["", "weather/+", "weather//wind", "#", "weather#", "a#b#c", "/wind"])
+def test_an_invalid_topic_of_a_channel_is_an_error(source):
+    with pytest.raises(InputError, match=r"link\.channels\.wind"):
+        Mqtt(channels={"wind": source})
+
+
+@pytest.mark.parametrize("name", ["", "w" * 101, "wi\nnd"])
+def test_an_invalid_name_of_a_channel_is_an_error(name):
+    with pytest.raises(InputError, match="a channel named"):
+        Mqtt(channels={name: "wind"})
+
+
+# -- simulated robots ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["", "wind", "=3", "wind=", "wind=a", "wind=3,4", "wind=3,5:nan", "wind=3,9:1,5:2"]
+)
+def test_an_invalid_schedule_of_a_channel_is_an_error(text):
+    with pytest.raises(InputError, match="--channel"):
+        Schedule.parse(text)
+
+
+def test_zones_are_ordered_by_how_bad_they_are():
+    assert [WIND.zone(x) for x in (5.9, 6, 8, 8.1, math.nan)] == [
+        Zone.CLEAR,
+        Zone.BETWEEN,
+        Zone.BETWEEN,
+        Zone.BEYOND,
+        Zone.BETWEEN,
+    ]
+    assert Zone.CLEAR < Zone.BETWEEN < Zone.BEYOND
