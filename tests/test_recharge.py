@@ -18,7 +18,18 @@ import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.cli import app
 from fieldbo.errors import InputError
-from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Recharge, Rejected, Stop, Telemetry
+from fieldbo.messages import (
+    Answer,
+    EndReason,
+    GoHome,
+    Lost,
+    Observation,
+    Query,
+    Recharge,
+    Rejected,
+    Stop,
+    Telemetry,
+)
 from fieldbo.mission.stop_rule import StopRule
 from fieldbo.mission.vehicle_spec import Recharging, VehicleSpec
 from fieldbo.policies.baselines import Lawnmower, Random
@@ -32,6 +43,7 @@ from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission
+from fieldbo.vehicles.by_form import ByForm
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch
@@ -345,6 +357,13 @@ def test_the_picture_of_the_curve_reaches_to_all_batteries():
     assert "3 batteries of 12 s" in figure.axes[0].get_xlabel()
 
 
+def test_the_picture_of_the_ledger_adds_up_all_batteries():
+    result = run(mission_with(3))
+    spent = result.plot.ledger()["spent"].get_ydata()
+    assert spent[-1] == pytest.approx(result.cost)
+    assert np.all(np.diff(spent) >= -1e-9)
+
+
 SHORT = {"agent": {"battery": 300, "home": [0, 0], "recharge": {"takes_s": 60, "batteries": 2}}}
 
 
@@ -451,6 +470,15 @@ def test_a_person_who_stops_at_the_battery_is_asked_again_on_resuming(tmp_path):
         result = resume(mission, record, [by_hand(mission, Keys(), printed)])
     assert any("change the battery: 2 of 2 comes next" in line for line in printed)
     assert result.accounts[0].batteries_used == 2
+
+
+@pytest.mark.parametrize(("skipped", "kind"), [(False, Observation), (True, Rejected)])
+def test_people_with_a_form_confirm_the_change_or_say_that_there_is_no_battery(skipped, kind):
+    vehicle = ByForm(mission_with(2))
+    vehicle.send(Recharge(0, "run/7", 2, HOME))
+    vehicle.take(Answer("a", "run/7", skipped=skipped))
+    [event] = vehicle.events(0.0)
+    assert isinstance(event, kind)
 
 
 # -- robots ----------------------------------------------------------------------------------------------
