@@ -9,6 +9,7 @@ from .messages import GoHome as GoHome
 from .messages import Lost as Lost
 from .messages import Observation as Observation
 from .messages import Query as Query
+from .messages import Recharge as Recharge
 from .messages import Rejected as Rejected
 from .messages import Stop as Stop
 from .messages import Telemetry as Telemetry

@@ -272,19 +272,66 @@ class GoHome:
 
     def observed(self, *, cost: float | None = None) -> Observation:
         """Return the observation that the vehicle is home; `cost` is by default the expected one."""
-        assert self.site is not None
-        none = np.empty(0)
-        paid = self.expected_cost if cost is None else cost
-        return Observation(
-            order=self.id,
-            sites=np.empty((0, len(self.site))),
-            values=none,
-            noise_variances=none,
-            times_s=none,
-            position=self.site,
-            cost=0.0 if paid is None else paid,
-            time_s=self.expected_time_s,
-        )
+        return _arrived(self, self.expected_cost if cost is None else cost)
+
+
+@dataclass(frozen=True)
+class Recharge:
+    """Wait at home until the battery is changed or charged. The observation that settles it begins a new one.
+
+    Parameters
+    ----------
+    vehicle : int
+    id : str
+    battery : int
+        Number of the battery with which the vehicle goes on, counted from 1.
+    site : (d,) array, optional
+        The home position.
+    expected_cost : float, optional
+    expected_time_s : float, optional
+        Time at which the agent expects it done, in seconds since the start.
+
+    Examples
+    --------
+    >>> Recharge(0, "run/7", 2, site=[0.0, 0.0], expected_time_s=3600.0).observed().time_s
+    3600.0
+    """
+
+    vehicle: int
+    id: str
+    battery: int
+    site: Array | None = field(default=None, compare=False)
+    expected_cost: float | None = field(default=0.0, compare=False)
+    expected_time_s: float | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.site is not None:
+            _freeze(self, "site", self.site)
+
+    @property
+    def route(self) -> Array:
+        """No points (0, 0): the vehicle stays where it is."""
+        return np.empty((0, 0))
+
+    def observed(self, *, cost: float | None = None) -> Observation:
+        """Return the observation that the battery was changed; `cost` is by default the expected one, 0."""
+        return _arrived(self, self.expected_cost if cost is None else cost)
+
+
+def _arrived(order: GoHome | Recharge, cost: float | None) -> Observation:
+    """Return the observation that a vehicle is home, without a reading."""
+    assert order.site is not None
+    none = np.empty(0)
+    return Observation(
+        order=order.id,
+        sites=np.empty((0, len(order.site))),
+        values=none,
+        noise_variances=none,
+        times_s=none,
+        position=order.site,
+        cost=0.0 if cost is None else cost,
+        time_s=order.expected_time_s,
+    )
 
 
 @dataclass(frozen=True)
@@ -294,7 +341,7 @@ class Stop:
     reason: EndReason
 
 
-Order = Query | GoHome
+Order = Query | GoHome | Recharge
 
 
 @dataclass(frozen=True, eq=False)
@@ -656,6 +703,7 @@ Event = Observation | Rejected | Lost | Telemetry | Correction | Fitted | Comman
 _KINDS: dict[str, type] = {
     "query": Query,
     "go-home": GoHome,
+    "recharge": Recharge,
     "observation": Observation,
     "rejected": Rejected,
     "lost": Lost,

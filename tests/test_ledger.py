@@ -594,7 +594,8 @@ def test_a_run_with_a_small_battery_reports_what_is_left_to_a_tenth(said):
 
 @pytest.mark.parametrize(("gap", "side"), [(271.0, "less"), (-271.0, "more")])
 def test_a_gap_between_battery_and_orders_is_noted(gap, side):
-    vehicle = SimpleNamespace(ledger=SimpleNamespace(battery=6000.0, unexplained=[gap]))
+    ledger = SimpleNamespace(battery=6000.0, unexplained=[gap])
+    vehicle = SimpleNamespace(ledgers=(ledger,), spec=SimpleNamespace(batteries=1))
     [note] = _unexplained(vehicle, "s")
     assert note == f"the battery held 271 s {side} than the orders account for; its reports were believed"
 

@@ -17,7 +17,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.ledger import Ledger
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.limits import Limit
-from fieldbo.messages import GoHome, Order, Query
+from fieldbo.messages import GoHome, Order, Query, Recharge
 from fieldbo.mission.vehicle_spec import VehicleSpec
 
 _STOPS = 8
@@ -51,6 +51,8 @@ class Affordability:
         Lost orders that the vehicle may have begun, or may still be carrying out, by id.
     glimpsed : (d,) array or None
         Where the vehicle was last seen under way to one of them.
+    used : list of Ledger
+        The ledgers of the batteries before the present one, in order.
     """
 
     spec: VehicleSpec
@@ -62,10 +64,37 @@ class Affordability:
     queue: list[Order] = field(default_factory=list)
     adrift: dict[str, Order] = field(default_factory=dict)
     glimpsed: Array | None = None
+    used: list[Ledger] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.position, self.ledger = self.spec.start, Ledger(self.spec.battery)
         self.time_ledger = Ledger(np.inf if self.spec.time_limit_s is None else self.spec.time_limit_s)
+
+    # -- batteries -------------------------------------------------------------------------------------
+
+    @property
+    def battery_number(self) -> int:
+        """Number of the present battery, counted from 1."""
+        return len(self.used) + 1
+
+    @property
+    def batteries_left(self) -> int:
+        """Number of batteries that have not been used yet."""
+        return self.spec.batteries - self.battery_number
+
+    @property
+    def ledgers(self) -> tuple[Ledger, ...]:
+        """The ledgers of all batteries so far, the present one last."""
+        return (*self.used, self.ledger)
+
+    @property
+    def spent(self) -> float:
+        """What all batteries spent so far, in the cost unit."""
+        return math.fsum(ledger.spent for ledger in self.ledgers)
+
+    def ledger_of(self, order: str) -> Ledger:
+        """Return the ledger of the battery with which an order was issued."""
+        return next((ledger for ledger in self.used if order in ledger.entries), self.ledger)
 
     # -- where and when --------------------------------------------------------------------------------
 
@@ -109,6 +138,8 @@ class Affordability:
         start = self.end if start is None else start
         if isinstance(order, GoHome):
             return float(self.return_cost(start[None])[0])
+        if isinstance(order, Recharge):
+            return 0.0
         if self.cost is None:
             return order.expected_cost or 0.0
         return float(self.cost.to(start, order.site[None], order.controls, order.level, self.time_s)[0])
@@ -118,6 +149,8 @@ class Affordability:
         start = self.end if start is None else start
         if isinstance(order, GoHome):
             return float(self.return_s(start[None])[0])
+        if isinstance(order, Recharge):
+            return 0.0 if self.spec.recharge is None else self.spec.recharge.takes_s
         if self.cost is None:
             return 0.0
         return float(
@@ -177,6 +210,11 @@ class Affordability:
         return self.spec.margin if self.cost is None else max(self.spec.margin, ledger.overrun)
 
     @property
+    def margin_s(self) -> float:
+        """The fraction by which orders may take longer than declared."""
+        return self._margin(self.time_ledger)
+
+    @property
     def spendable(self) -> float:
         """Battery left for moves at their declared costs."""
         return max(0.0, self.free) / (1.0 + self._margin(self.ledger))
@@ -184,7 +222,7 @@ class Affordability:
     @property
     def limits(self) -> tuple[Limit, ...]:
         """Battery, and time if limited, to spend from the end of the queue; empty if costs are unknown."""
-        cost, margin, margin_s = self.cost, self._margin(self.ledger), self._margin(self.time_ledger)
+        cost, margin, margin_s = self.cost, self._margin(self.ledger), self.margin_s
         if cost is None:
             return ()
 
@@ -315,7 +353,7 @@ class Affordability:
             cost.travel_s(ends, home[None], self.time_s)[:, 0],
         )
         free = self.ledger.left - self.ledger.uncertain - self.spec.reserve, self.time_ledger.left
-        margins = self._margin(self.ledger), self._margin(self.time_ledger)
+        margins = self._margin(self.ledger), self.margin_s
         return all(bool(((1.0 + margins[k]) * (going[:, k] + back[k]) <= free[k]).all()) for k in range(2))
 
     def _broken_off(self) -> list[Array]:

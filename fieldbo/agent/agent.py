@@ -16,7 +16,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
-from fieldbo.agent import warnings
+from fieldbo.agent import recharging, warnings
 from fieldbo.agent.averaging import Stated
 from fieldbo.agent.batches import next_batch
 from fieldbo.agent.corrections import corrected, correction, same_readings
@@ -48,6 +48,7 @@ from fieldbo.messages import (
     Observation,
     Order,
     Query,
+    Recharge,
     Rejected,
     Stop,
     Telemetry,
@@ -93,8 +94,8 @@ class Agent:
         The latest verdict on the answer, with the orders and events that it had seen.
     history : list of Event
         All events so far, in order; an observation has its corrected readings.
-    asks, steps : int
-        Orders issued, and queries settled by an observation.
+    asks, queries, steps : int
+        Orders issued, queries among them, and queries settled by an observation.
     rejected : (N,) bool array
         Sites that are not to be proposed again.
     commands : list of Command
@@ -114,8 +115,7 @@ class Agent:
         self.mission, self.run = mission, run
         self.domain = mission.world.domain
         self.vehicles = [VehicleState(spec, mission.declared_cost) for spec in mission.vehicles]
-        self.asks = 0
-        self.steps = 0
+        self.asks = self.queries = self.steps = 0
         self.history: list[Event] = []
         self.online_model = OnlineModel(mission)
         self.why: Mapping[str, Any] | None = None
@@ -186,7 +186,7 @@ class Agent:
     @property
     def spent(self) -> float:
         """Cost of all vehicles so far, in the cost unit."""
-        return math.fsum(state.ledger.spent for state in self.vehicles)
+        return math.fsum(state.spent for state in self.vehicles)
 
     @property
     def pending(self) -> tuple[Query, ...]:
@@ -245,7 +245,8 @@ class Agent:
             The policy returned something else than a decision, gave NaN as a score, or proposed a site
             outside the domain.
         InputError
-            An order of unknown cost is outstanding, so that another one might not be affordable.
+            An order of unknown cost is outstanding, so that another one might not be affordable; or the
+            vehicle is on its way home to another battery, or waits for it.
         """
         self._fit_if_due()
         state = self.vehicles[vehicle]
@@ -253,10 +254,9 @@ class Agent:
         if state.ended is not None:
             again = state.retry_home and state.affordable_home
             return self._finish(vehicle, state.ended) if again else Stop(state.ended)
-        if state.sent_home:
-            return self._finish(vehicle, EndReason.STOPPED_BY_OPERATOR)
-        if state.out_of_touch:
-            return self._finish(vehicle, EndReason.VEHICLE_LOST)
+        if state.sent_home or state.out_of_touch:
+            lost = not state.sent_home
+            return self._finish(vehicle, EndReason.VEHICLE_LOST if lost else EndReason.STOPPED_BY_OPERATOR)
         if state.unpriced is not None:
             raise InputError(
                 f"another order was asked for while {state.unpriced}, whose cost is unknown, is outstanding",
@@ -264,13 +264,15 @@ class Agent:
                 where=f"vehicle {vehicle}",
                 fix="pass its observation to tell(), then ask again",
             )
+        if state.recharge_due:
+            return self._recharge(vehicle)
         choice = self._choose(vehicle)
         if isinstance(choice, Stop):
-            return self._finish(vehicle, choice.reason)
-        if self._at_limit:  # the policy is asked first: it may have found its answer
+            return self._finish_or_recharge(vehicle, choice.reason)
+        if self.at_limit:  # the policy is asked first: it may have found its answer
             return self._finish(vehicle, EndReason.STEP_LIMIT)
         query = self.issue(choice, vehicle)
-        return self._finish(vehicle, EndReason.BATTERY_SPENT) if query is None else query
+        return self._finish_or_recharge(vehicle, EndReason.BATTERY_SPENT) if query is None else query
 
     @on_one_blas_thread
     def ask_batch(self, k: int, vehicle: int = 0) -> list[Order]:
@@ -291,7 +293,7 @@ class Agent:
 
     def ask_another(self, vehicle: int = 0) -> Query | None:
         """Return one more query behind the outstanding ones; None if there is none at present."""
-        if self._at_limit or self.vehicles[vehicle].unpriced is not None:
+        if self.at_limit or self.vehicles[vehicle].unpriced is not None:
             return None
         before = self.memory, self.why
         choice = self._choose(vehicle)
@@ -307,10 +309,12 @@ class Agent:
         """
         self._fit_if_due()
         state = self.vehicles[vehicle]
-        if state.ended is not None or state.out_of_touch or self._at_limit or goal_decides(self):
+        if state.ended is not None or state.out_of_touch or self.at_limit or goal_decides(self):
+            return []
+        if state.sent_home or state.recharge_due:
             return []
         if self.mission.max_steps is not None:
-            k = min(k, self.mission.max_steps - self.asks)
+            k = min(k, self.mission.max_steps - self.queries)
         decisions = self.mission.policy.suggest_batch(self._asked(vehicle), self.memory, k) or []
         for decision in decisions:
             check_decision(decision, "suggest_batch", self.mission)
@@ -368,8 +372,9 @@ class Agent:
             self.tell(fitted)
 
     @property
-    def _at_limit(self) -> bool:
-        return self.mission.max_steps is not None and self.asks >= self.mission.max_steps
+    def at_limit(self) -> bool:
+        """Whether as many queries were issued as the mission allows."""
+        return self.mission.max_steps is not None and self.queries >= self.mission.max_steps
 
     def _choose(self, vehicle: int) -> Query | Stop:
         """Return what an operator wants next, or the next initial query, or the policy's choice."""
@@ -410,28 +415,57 @@ class Agent:
     def _expected_cost(self, query: Query) -> float | None:
         return expected_cost(query, self.issued, [state.ledger for state in self.vehicles])
 
+    def _finish_or_recharge(self, vehicle: int, reason: EndReason) -> GoHome | Recharge | Stop:
+        """End a vehicle's part, unless its battery is spent, and another one would afford a query."""
+        if reason is EndReason.BATTERY_SPENT and recharging.is_worthwhile(self, vehicle):
+            return self._recharge(vehicle)
+        return self._finish(vehicle, reason)
+
+    def _recharge(self, vehicle: int) -> GoHome | Recharge | Stop:
+        """Send a vehicle home for another battery; if it is there, have it wait for the battery."""
+        state = self.vehicles[vehicle]
+        home = state.spec.home
+        assert home is not None
+        if state.recharge_due and state.queue:
+            raise InputError(
+                f"another order was asked for while {state.queue[-1].id}, on the way to another battery, is "
+                "outstanding",
+                expected=f"the outcome of {state.queue[-1].id} first",
+                where=f"vehicle {vehicle}",
+                fix="pass its observation to tell(), then ask again",
+            )
+        number = state.battery_number + 1
+        order: GoHome | Recharge
+        if state.at_home and recharging.is_worthwhile(self, vehicle):
+            order = Recharge(vehicle, self._next_id(), number, home)
+        elif not state.at_home and recharging.can_go_home(self, state):
+            order = self._homewards(vehicle, home)
+        else:
+            return self._finish(vehicle, EndReason.BATTERY_SPENT)
+        state.recharge_due = True
+        self.why = {**(self.why or {}), recharging.WHY: number}
+        return self._issue(replace(order, expected_time_s=state.done_s(order)))
+
+    def _homewards(self, vehicle: int, home: Array) -> GoHome:
+        """Return the order to go home from the end of a vehicle's queue."""
+        state = self.vehicles[vehicle]
+        order = GoHome(vehicle, self._next_id(), home)
+        when, route = state.done_s(order), self._route(state, home)
+        return replace(order, expected_cost=state.price(order), expected_time_s=when, route=route)
+
     def _finish(self, vehicle: int, reason: EndReason) -> GoHome | Stop:
         """Send a vehicle home if it has a home and is not there; otherwise stop it."""
         state = self.vehicles[vehicle]
         home = state.spec.home
-        state.ended = reason
+        state.ended, state.recharge_due = reason, False
         self.why = {**(self.why or {}), "end_reason": reason.value}
-        if reason is EndReason.BATTERY_SPENT and (limit := self._short_of(state)) is not None:
+        if reason is EndReason.BATTERY_SPENT and (limit := recharging.short_of(self, state)) is not None:
             self.why = {**self.why, "limit": limit}
         self.endings[vehicle] = self.why
         # An outstanding order may still be rejected, so a vehicle due to end at home may end elsewhere.
         if home is not None and (state.queue or not np.array_equal(state.position, home)):
-            order = GoHome(vehicle, self._next_id(), home)
-            when, route = state.done_s(order), self._route(state, home)
-            cost = state.price(order)
-            return self._issue(replace(order, expected_cost=cost, expected_time_s=when, route=route))
+            return self._issue(self._homewards(vehicle, home))
         return Stop(reason)
-
-    def _short_of(self, state: VehicleState) -> str | None:
-        """Return the limit that rules out most sites; None if none rules out any."""
-        sites = self.domain.sites[~self.rejected]
-        sets = [control_set.controls for control_set in self.domain.control_sets]
-        return state.short_of(sites, sets or (None,)) if len(sites) else None
 
     def _next_id(self) -> str:
         return f"{self.run}/{self.asks}"
@@ -442,6 +476,7 @@ class Agent:
         self.vehicles[order.vehicle].send(order)
         self.issued[order.id] = Issued(order, self.memory, self.why)
         self.asks += 1
+        self.queries += isinstance(order, Query)
         return order
 
     @on_one_blas_thread
@@ -462,7 +497,7 @@ class Agent:
 
         Parameters
         ----------
-        order : Query or GoHome
+        order : Query, GoHome or Recharge
         memory : plain data
             The policy's memory, as recorded with the order.
         why : mapping or None
@@ -474,6 +509,8 @@ class Agent:
             self._replay_wanted(order)
         elif why is not None:  # the policy has taken over from the initial readings
             self._initial = self._initial[: self.asks]
+            if recharging.WHY in why and not isinstance(order, Query):
+                self.vehicles[order.vehicle].recharge_due = True
         self.memory, self.why = memory, why
         self._issue(order)
 
@@ -501,7 +538,7 @@ class Agent:
         """
         if reason not in _AMID_INITIAL:
             self._initial = self._initial[: self.asks]
-        self.vehicles[vehicle].ended = reason
+        self.vehicles[vehicle].ended, self.vehicles[vehicle].recharge_due = reason, False
         if why is not None:
             self.endings[vehicle] = why
         self.memory = memory
@@ -533,7 +570,7 @@ class Agent:
                 event = replace(event, last=False)
             self._observed(event)
         elif isinstance(event, Rejected | Lost):
-            if event.order not in self.vehicles[vehicle].ledger.reserved:
+            if event.order not in self.vehicles[vehicle].ledger_of(event.order).reserved:
                 return
             self._not_done(event)
         elif isinstance(event, Telemetry):
@@ -630,6 +667,7 @@ class Agent:
     def _not_done(self, event: Rejected | Lost) -> None:
         order = self.issued[event.order].order
         state = self.vehicles[order.vehicle]
+        state.recharge_denied |= isinstance(order, Recharge) and event.order not in self.withdrawn
         if isinstance(event, Lost):
             state.lose(event.order)
             return
@@ -652,8 +690,14 @@ class Agent:
     def _observed(self, event: Observation) -> None:
         order = self.issued[event.order].order
         state = self.vehicles[order.vehicle]
-        lost = event.order in state.ledger.lost
+        lost = event.order in state.ledger_of(event.order).lost
         state.observed(event, order_number(event.order))
+        if event.last and isinstance(order, Recharge):
+            if event.complete:
+                state.renew(order.battery)
+            state.recharge_denied |= not event.complete and event.order not in self.withdrawn
+        elif event.last and isinstance(order, GoHome) and event.complete:
+            state.came_home, state.home_rejected = not state.queue, False
         self._parts_seen.add((event.order, event.part))
         if event.last:
             self.steps += isinstance(order, Query) and event.order not in self._settled
@@ -671,7 +715,7 @@ class Agent:
         on_the_way = self.mission.world.sensor.along is not None and not event.last
         if len(event.sites) and not on_the_way:
             self.pass_over(event.sites[-1])
-        if lost or not event.last or isinstance(order, GoHome) or np.isnan(order.site).any():
+        if lost or not event.last or not isinstance(order, Query) or np.isnan(order.site).any():
             return
         site = int(self.domain.nearest(order.site))
         if site in self._in_vain:

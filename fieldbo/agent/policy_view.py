@@ -65,5 +65,5 @@ def _view(agent: Agent, vehicle: int, surface: Surface, draw: Callable[[], np.ra
         limits=state.limits,
         orders=MappingProxyType({key: issued.order for key, issued in agent.issued.items()}),
         rejected=agent.rejected,
-        steps_left=np.inf if mission.max_steps is None else max(0, mission.max_steps - agent.asks),
+        steps_left=np.inf if mission.max_steps is None else max(0, mission.max_steps - agent.queries),
     )

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.agent import recharging
 from fieldbo.agent.vehicle_state import Pause, VehicleState
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError, counted
-from fieldbo.messages import Action, Command, Query
+from fieldbo.messages import Action, Command, Query, Recharge
 
 if TYPE_CHECKING:
     from fieldbo.agent.agent import Agent
 
 _TAKES_BACK = (Action.PAUSE, Action.NO_GO, Action.HOME)
-"""Commands that take back all outstanding orders of their vehicles."""
+"""Commands that take back all outstanding orders of their vehicles; only `home` takes back a recharge."""
 
 
 def completed(agent: Agent, command: Command) -> Command:
@@ -64,7 +65,8 @@ def obey(agent: Agent, command: Command) -> None:
             # A vehicle that is sent home, and could not afford to stop under way, finishes its order first.
             first = 0 if command.action is not Action.HOME or state.can_turn_back(state.cost) else 1
             for order in state.queue[first:]:
-                _take_back(agent, str(order.id))
+                if command.action is Action.HOME or not isinstance(order, Recharge):
+                    _take_back(agent, str(order.id))
     for state in states:
         match command.action:
             case Action.PAUSE:
@@ -159,7 +161,8 @@ def _with_site(agent: Agent, command: Command) -> Command:
         raise InputError("no control set contains all variables, so a site can't be set as a whole")
     if not agent.mission.world.passable.contains(site)[0]:
         raise InputError(f"{place_text(domain, site)} lies in a no-go area")
-    if not state.affordable(site[None], query.controls, query.level)[0]:
+    then = recharging.after_recharge(state) if state.recharge_due else state
+    if not then.affordable(site[None], query.controls, query.level)[0]:
         raise InputError(
             f"the battery, or the time, is not enough for {place_text(domain, site)} and the trip home"
         )

@@ -10,7 +10,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.affordability import Affordability
 from fieldbo.agent.ledger import Ledger
-from fieldbo.messages import EndReason, Observation, Order, Query, Telemetry, order_number
+from fieldbo.messages import EndReason, Observation, Order, Query, Recharge, Telemetry, order_number
 
 _SLACK = 0.01
 """What a waiting vehicle may use up before it is heard from again, as a fraction of the whole."""
@@ -81,6 +81,14 @@ class VehicleState(Affordability):
         What each pause took so far.
     wanted : list of (d,) array
         Where an operator wants the next samples, in order.
+    recharge_due : bool
+        Whether it is on its way home to another battery, or waits for it there.
+    recharge_denied : bool
+        Whether the battery could not be changed.
+    recharged_s : float
+        When the battery was changed last.
+    came_home : bool
+        Whether it has completed a trip home, and was sent nowhere since.
     """
 
     latest: tuple[int, int] = (-1, 0)
@@ -98,6 +106,10 @@ class VehicleState(Affordability):
     sent_home: bool = False
     pauses: list[Pause] = field(default_factory=list)
     wanted: list[Array] = field(default_factory=list)
+    recharge_due: bool = False
+    recharge_denied: bool = False
+    recharged_s: float = -np.inf
+    came_home: bool = False
 
     # -- the queue -------------------------------------------------------------------------------------
 
@@ -107,13 +119,16 @@ class VehicleState(Affordability):
         held, held_s = self.reserves(order)
         self.ledger.reserve(order.id, self._known_price(order), held)
         self.time_ledger.reserve(order.id, self.seconds(order), held_s)
+        if isinstance(order, Recharge):  # how long it takes says nothing about the durations of moves
+            self.time_ledger.entries[order.id].price = math.nan
+        self.came_home &= isinstance(order, Recharge)
         self.queue.append(order)
 
     def settle(self, order: str) -> None:
         """Remove an order from the queue, and release what was set aside for it."""
         self._in_touch()
         self.adrift.pop(order, None)
-        for ledger in (self.ledger, self.time_ledger):
+        for ledger in (self.ledger_of(order), self.time_ledger):
             ledger.release(order)
         self._dequeue(order)
 
@@ -123,7 +138,7 @@ class VehicleState(Affordability):
         self.adrift |= {str(queued.id): queued for queued in self.queue if queued.id == order}
         if (latest := self.under_way) is not None and self._is_located(latest):
             self.glimpsed = latest.position
-        for ledger in (self.ledger, self.time_ledger):
+        for ledger in (self.ledger_of(order), self.time_ledger):
             ledger.lose(order)
         self._dequeue(order)
 
@@ -147,9 +162,9 @@ class VehicleState(Affordability):
 
     def observed(self, event: Observation, number: int) -> None:
         """Charge an observation, and move; `number` is its order's number."""
-        margin = self._margin(self.ledger)
-        uncertain = margin * event.cost if event.estimated else None
-        self.ledger.charge(event.order, event.cost, settles=event.last, uncertain=uncertain)
+        ledger = self.ledger_of(event.order)
+        uncertain = self._margin(ledger) * event.cost if event.estimated else None
+        ledger.charge(event.order, event.cost, settles=event.last, uncertain=uncertain)
         times = [*event.times_s, *([] if event.time_s is None else [event.time_s])]
         at_s = float(max(times, default=self.time_s))
         now = max(self.time_s, at_s)
@@ -177,12 +192,23 @@ class VehicleState(Affordability):
         else:
             self.time_ledger.charge(event.order, seconds, settles=event.last)
 
+    def renew(self, battery: int) -> None:
+        """Begin the ledger of a new battery with this number, unless it has begun.
+
+        What orders have really cost of late also holds for the new one.
+        """
+        if battery != self.battery_number + 1:
+            return
+        self.used.append(self.ledger)
+        self.ledger = Ledger(self.spec.battery, latest=list(self.ledger.latest))
+        self.recharge_due, self.recharged_s = False, self.time_s
+
     def heard(self, telemetry: Telemetry) -> None:
         """Apply telemetry: clock, position and battery, which settles lost orders.
 
         While orders are outstanding, telemetry is kept: their observations will report what they used. Until
         then, the battery only shows that no more than that was used before. Telemetry older than the clock is
-        ignored.
+        ignored, and so is what a battery held before it was changed.
         """
         if telemetry.time_s < self.time_s:
             return
@@ -199,7 +225,7 @@ class VehicleState(Affordability):
             if located:
                 self.heard_s, self.glimpsed = _since(telemetry.located_s, telemetry), None
                 self.position = telemetry.position
-        if later and telemetry.remaining is not None:
+        if later and telemetry.remaining is not None and self._is_of_this_battery(telemetry):
             self.ledger.reconcile(
                 telemetry.remaining,
                 telemetry.accuracy,
@@ -217,6 +243,11 @@ class VehicleState(Affordability):
         """Return True if the position of telemetry is newer than the last one that is known."""
         return _since(telemetry.located_s, telemetry) >= max(self.settled_s, self.heard_s)
 
+    def _is_of_this_battery(self, telemetry: Telemetry) -> bool:
+        """Return False if the battery may be another one: it is being changed, or was since."""
+        changing = any(isinstance(order, Recharge) for order in self.queue)
+        return not changing and _since(telemetry.measured_s, telemetry) >= self.recharged_s
+
     def _may_take(self, *, located: bool) -> dict[str, float]:
         """Return what each lost order may still take that the vehicle may still be carrying out."""
         still = dict[str, float]()
@@ -232,6 +263,12 @@ class VehicleState(Affordability):
 
     def _in_touch(self) -> None:
         self.lost_in_a_row, self.abandoned = 0, False
+
+    @property
+    def at_home(self) -> bool:
+        """True if nothing is outstanding, and the vehicle is at home or has completed a trip home."""
+        home = self.spec.home
+        return home is not None and not self.queue and (self.came_home or np.array_equal(self.position, home))
 
     # -- trouble ---------------------------------------------------------------------------------------
 
@@ -269,6 +306,8 @@ class VehicleState(Affordability):
         """
         if self.spec.home is None:
             return False
+        if self.at_home and self.batteries_left:
+            return self.time_ledger.left <= 0.0
         places = np.stack(self.places)
         slack = {"battery": _SLACK * self.spec.battery, "time": _SLACK * (self.spec.time_limit_s or 0.0)}
         return any(float(limit.back(places).max()) + slack[limit.name] >= limit.left for limit in self.limits)
@@ -277,6 +316,7 @@ class VehicleState(Affordability):
         """Let a vehicle that has ended receive orders again."""
         self._in_touch()
         self.ended, self.retry_home, self.home_rejected, self.sent_home = None, False, False, False
+        self.recharge_denied = False
 
 
 def _since(time_s: float | None, telemetry: Telemetry) -> float:

@@ -113,6 +113,14 @@ def robot(
             help="Capacity of the battery, in the world's cost unit; without it, the battery is not reported."
         ),
     ] = None,
+    recharge: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds without a goal after which the battery is full again, as if it had been changed; "
+            "without it, nobody changes it.",
+            metavar="SECONDS",
+        ),
+    ] = None,
     speedup: Annotated[
         float, typer.Option(help="How many times faster than real time the robot runs.")
     ] = 1.0,
@@ -156,12 +164,15 @@ def robot(
         )
     if not (math.isfinite(speedup) and speedup > 0):
         raise InputError(f"speedup = {speedup}", expected="a finite number above 0", where="--speedup")
+    if recharge is not None and not (math.isfinite(recharge) and recharge >= 0):
+        raise InputError(f"recharge = {recharge}", expected="a finite number from 0", where="--recharge")
     simulated = Robot(
         place,
         seed=seed,
         start=None if start is None else _site(start, place.domain),
         battery=math.inf if battery is None else battery,
         speedup=speedup,
+        recharge_s=math.inf if recharge is None else recharge,
         faults=[Fault.parse(text) for text in fault or []],
         channels=[Schedule.parse(text) for text in channel or []],
     )

@@ -208,7 +208,9 @@ def _progress(step: Step, mission: Mission) -> str:
 
     question, world = mission.question, mission.world
     left = rounded(step.remaining, sum(vehicle.battery for vehicle in mission.vehicles))
-    head = f"{left} {world.cost_unit} left, {counted(step.step, 'stop')}, "
+    several = mission.vehicles[0].batteries
+    battery = f" in battery {step.battery} of {several}" if several > 1 else ""
+    head = f"{left} {world.cost_unit} left{battery}, {counted(step.step, 'stop')}, "
     if isinstance(question, Optimum):
         regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"
         return f"{head}{extreme(question)} estimate {world.quantity.amount(step.reported_value)}{regret}"

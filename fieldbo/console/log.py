@@ -13,6 +13,7 @@ from fieldbo.messages import (
     Lost,
     Observation,
     Query,
+    Recharge,
     Rejected,
     Telemetry,
     order_number,
@@ -55,6 +56,8 @@ def _of_message(message: Any, state: RunState) -> str | None:  # noqa: PLR0911 -
             return f"order {order_number(message.id)}: go to {place(world.domain, message.site)}{cost}"
         case GoHome():
             return f"order {order_number(message.id)}: go home"
+        case Recharge():
+            return f"order {order_number(message.id)}: change to battery {message.battery}"
         case Observation():
             return f"order {order_number(message.order)}: {_read(message, state)}"
         case Rejected() | Lost():

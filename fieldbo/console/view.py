@@ -16,7 +16,7 @@ from fieldbo.console.follower import Follower
 from fieldbo.console.log import line_of
 from fieldbo.console.streams import Streams
 from fieldbo.domain.obstacles import Obstacle
-from fieldbo.messages import Answer, Command, GoHome, Observation, Order, Query
+from fieldbo.messages import Answer, Command, GoHome, Observation, Order, Query, Recharge
 from fieldbo.mission.mission import Mission
 from fieldbo.pages import field_map
 from fieldbo.pages.course import layers_of
@@ -170,14 +170,15 @@ class View:
         }
 
     def _order(self, order: Order, vehicle: VehicleState, at: Array) -> dict[str, Any]:
-        site = vehicle.spec.home if isinstance(order, GoHome) else order.site
+        site = order.site if isinstance(order, Query) else vehicle.spec.home
         assert site is not None
         known = not np.isnan(site).any()
         ahead = [at, *(order.route[1:] if len(order.route) else [site])]
         return {
             "id": order.id,
-            "home": isinstance(order, GoHome),
-            "to": "home" if isinstance(order, GoHome) else place(self.domain, site),
+            "home": not isinstance(order, Query),
+            "recharge": isinstance(order, Recharge),
+            "to": place(self.domain, site) if isinstance(order, Query) else "home",
             "at": self._drawn(site[None])[0] if known and self.plane is not None else None,
             "ahead": self._drawn(np.stack(ahead)) if known and self.plane is not None else [],
             "cost": order.expected_cost,
@@ -201,7 +202,7 @@ class View:
             "degrees": domain.crs is not None,
             "unit": world.cost_unit,
             "order": None if order is None else str(order.id),
-            "home": isinstance(order, GoHome),
+            "home": isinstance(order, GoHome | Recharge),
             "place": "" if site is None or np.isnan(site).any() else self._places.answer(site),
             "task": self._task(state, order),
             "site": [] if site is None else [_finite(x) for x in site],

@@ -10,5 +10,6 @@ from .load import load_world as load_world
 from .mission import Mission as Mission
 from .prior import Prior as Prior
 from .prior import aged as aged
+from .vehicle_spec import Recharging as Recharging
 from .vehicle_spec import VehicleSpec as VehicleSpec
 from .vehicle_spec import WhenLost as WhenLost

@@ -187,7 +187,8 @@ def check_costs(mission: Mission) -> None:
             )
         return
     for spec in mission.vehicles:
-        for name, value in (("home", spec.home), ("time_limit_s", spec.time_limit_s)):
+        guarded = {"recharge": spec.recharge, "home": spec.home, "time_limit_s": spec.time_limit_s}
+        for name, value in guarded.items():
             if value is not None:
                 raise InputError(
                     f"{name} is set, but it can't be guaranteed while costs are unknown",

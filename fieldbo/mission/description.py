@@ -14,6 +14,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.words import extent_text, place_text
 from fieldbo.errors import counted
 from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.world.world import World
 
 _MOST_NAMES = 8
@@ -33,7 +34,7 @@ def describe_mission(mission: Mission, question: str) -> list[str]:
         f"mission {mission.name}: valid",
         f"  question  {question}",
         f"  policy    {mission.policy}",
-        f"  battery   {spec.battery:g} {unit}, start {place_text(domain, spec.start)}, {home}",
+        f"  battery   {_battery(spec, unit)}, start {place_text(domain, spec.start)}, {home}",
     ]
     if limits := _limits(mission):
         lines.append(f"  limits    {', '.join(limits)}")
@@ -50,6 +51,14 @@ def describe_mission(mission: Mission, question: str) -> list[str]:
         *_prior(mission),
         f"  seed      {mission.seed}",
     ]
+
+
+def _battery(spec: VehicleSpec, unit: str) -> str:
+    """Return the battery, or how many there are and how long a change takes."""
+    if spec.recharge is None:
+        return f"{spec.battery:g} {unit}"
+    changed = f"changed at {spec.recharge.at} in {spec.recharge.takes_s:g} s"
+    return f"{counted(spec.batteries, 'battery', 'batteries')} of {spec.battery:g} {unit}, {changed}"
 
 
 def _goal(mission: Mission) -> list[str]:

@@ -224,6 +224,7 @@ def _vehicle(content: AgentFile, world: World) -> VehicleSpec:
         margin=content.margin,
         time_limit_s=content.time_limit_s,
         when_lost=content.when_lost,
+        recharge=content.recharge,
     )
 
 

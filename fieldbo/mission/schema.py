@@ -29,7 +29,7 @@ from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.hold import Hold
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
 from fieldbo.mission.stop_rule import StopRule
-from fieldbo.mission.vehicle_spec import Margin, TimeLimit, WhenLost
+from fieldbo.mission.vehicle_spec import Margin, Recharging, TimeLimit, WhenLost
 from fieldbo.world.disturbances import Disturbances
 
 MOST = 100_000
@@ -348,6 +348,8 @@ class AgentFile(_Table):
     """Whether the agent knows the world's costs, or learns what each order has cost."""
     when_lost: WhenLost = WhenLost()
     """What to do when orders are lost in a row."""
+    recharge: Recharging | None = None
+    """How the battery is changed at home once it affords no further query; by default there is only one."""
 
 
 class InitialFile(_Table):

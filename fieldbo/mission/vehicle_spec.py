@@ -39,6 +39,18 @@ class WhenLost:
     """Longest time to wait for a sign of life, in seconds; then it gets orders again, or its part ends."""
 
 
+@settings("agent.recharge")
+class Recharging:
+    """How the battery is changed, or charged, when it affords no further query."""
+
+    takes_s: NonNegativeFloat
+    """Seconds that changing, or charging, the battery takes."""
+    batteries: PositiveInt
+    """Number of batteries in all: 3 are changed twice. Each has the capacity agent.battery."""
+    at: Literal["home"] = "home"
+    """Where it is changed."""
+
+
 @settings("agent", eq=False)
 class VehicleSpec:
     """One vehicle of a mission.
@@ -60,6 +72,8 @@ class VehicleSpec:
     time_limit_s: TimeLimit = None
     when_lost: WhenLost = WhenLost()
     """What to do when orders are lost in a row."""
+    recharge: Recharging | None = None
+    """How the battery is changed at home; None: there is only one."""
 
     def __post_init__(self) -> None:
         if self.reserve >= self.battery:
@@ -68,3 +82,20 @@ class VehicleSpec:
                 expected=f"less than the battery of {self.battery:g}",
                 where="agent.reserve",
             )
+        if self.recharge is not None and self.home is None:
+            raise InputError(
+                "recharge is set, but the vehicle has no home to change its battery at",
+                expected="a home",
+                where="agent.recharge",
+                fix="set home in [agent], or delete recharge",
+            )
+
+    @property
+    def batteries(self) -> int:
+        """Number of batteries."""
+        return 1 if self.recharge is None else self.recharge.batteries
+
+    @property
+    def capacity(self) -> float:
+        """What all batteries hold together, in the world's cost unit."""
+        return self.battery * self.batteries

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldbo.messages import Correction, GoHome, Lost, Observation, Order, Rejected, order_number
+from fieldbo.messages import Correction, GoHome, Lost, Observation, Order, Recharge, Rejected, order_number
 from fieldbo.pages.course import Course, Frame
 from fieldbo.results.answers import LevelSetAnswer
 from fieldbo.results.formatting import extreme, rounded
@@ -78,6 +78,8 @@ def destination(course: Course, order: Order) -> str:
     domain = course.result.mission.world.domain
     if isinstance(order, GoHome):
         return "home"
+    if isinstance(order, Recharge):
+        return f"at home, for battery {order.battery}"
     return place(domain, order.site)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Account:
     lines : tuple of (Order, Entry, Entry)
         Each order in turn with its entry in the battery's ledger (cost unit) and in the time ledger (s).
     spent, left : float
-        Totals, in the cost unit.
+        What all batteries spent, and what is left in the present one, in the cost unit.
     time_s : float
         When the last order was done.
     left_s : float
@@ -34,6 +35,9 @@ class Account:
         for another reason.
     pauses : tuple of Pause
         What the vehicle's pauses took, in order.
+    battery_of : mapping of str to int
+        Number of the battery with which each order was issued, counted from 1, by its id.
+    batteries_used : int
     """
 
     lines: tuple[tuple[Order, Entry, Entry], ...]
@@ -44,21 +48,26 @@ class Account:
     home: bool | None
     limit: str | None
     pauses: tuple[Pause, ...] = ()
+    battery_of: Mapping[str, int] = field(default_factory=dict)
+    batteries_used: int = 1
 
     @classmethod
     def of(cls, agent: Agent, vehicle: int) -> Account:
         """Return the present account of an agent's vehicle."""
         state = agent.vehicles[vehicle]
-        battery, time, home = state.ledger.entries, state.time_ledger.entries, state.spec.home
+        time, home = state.time_ledger.entries, state.spec.home
+        batteries = [(n, k, e) for n, b in enumerate(state.ledgers, start=1) for k, e in b.entries.items()]
         return cls(
-            lines=tuple((agent.issued[k].order, battery[k], time[k]) for k in battery),
-            spent=state.ledger.spent,
+            lines=tuple((agent.issued[k].order, entry, time[k]) for _, k, entry in batteries),
+            spent=state.spent,
             left=state.ledger.left,
             time_s=state.time_s,
             left_s=state.time_ledger.left,
             home=None if home is None else np.array_equal(state.position, home),
             limit=agent.endings.get(vehicle, {}).get("limit"),
             pauses=tuple(replace(pause) for pause in state.pauses),
+            battery_of={k: number for number, k, _ in batteries},
+            batteries_used=state.battery_number,
         )
 
     @property

@@ -27,7 +27,7 @@ class Step:
     cost : float
         Spent so far, in the world's cost unit.
     remaining : float
-        Left in the battery.
+        Left in the present battery.
     time_s : float
     readings : int
     f1, precision, recall : float
@@ -59,6 +59,8 @@ class Step:
     cost_regret : float
         Sum over the plays of the mean cost beyond that of the cheapest control set that reaches nine tenths
         of the best expected value, in the cost unit.
+    battery : int
+        Number of the present battery, counted from 1; with several vehicles, the largest.
     """
 
     step: int
@@ -81,16 +83,17 @@ class Step:
     simple_regret: float = _NAN
     quality_regret: float = _NAN
     cost_regret: float = _NAN
+    battery: int = 1
 
     @classmethod
-    def columns(cls, question: Question, cell: Sequence[str] = ()) -> tuple[str, ...]:
+    def columns(cls, question: Question, more: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the names of the attributes that apply to a question, in order.
 
         Parameters
         ----------
         question : Question
-        cell : sequence of str
-            Columns that a factory cell adds: `CellRuns.columns`.
+        more : sequence of str
+            Columns that a factory cell adds, `CellRuns.columns`, or several batteries.
 
         Examples
         --------
@@ -98,7 +101,7 @@ class Step:
         >>> Step.columns(Optimum())
         ('step', 'cost', 'remaining', 'time_s', 'readings', 'regret', 'reported_value', 'coverage90')
         """
-        applying = {*_ALWAYS, *ANSWERS[type(question)].columns, *cell}
+        applying = {*_ALWAYS, *ANSWERS[type(question)].columns, *more}
         return tuple(f.name for f in fields(cls) if f.name in applying)
 
 
@@ -129,6 +132,7 @@ class Scorer:
             remaining=sum(v.ledger.available for v in agent.vehicles),
             time_s=max(v.time_s for v in agent.vehicles),
             readings=agent.readings,
+            battery=max(v.battery_number for v in agent.vehicles),
             **answer_of(agent.mission, *agent.stated, blinded=agent.blinded).scores(),
             **self.cell_runs.scores(),
         )
@@ -136,4 +140,5 @@ class Scorer:
     def again(self, step: Step, agent: Agent) -> Step:
         """Return a step with its scores by the present belief, after a correction."""
         now = self.step(agent)
-        return replace(now, step=step.step, cost=step.cost, remaining=step.remaining, time_s=step.time_s)
+        kept = {name: getattr(step, name) for name in ("step", "cost", "remaining", "time_s", "battery")}
+        return replace(now, **kept)

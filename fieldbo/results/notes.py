@@ -10,6 +10,7 @@ import numpy as np
 
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.budget_warnings import unaffordable
+from fieldbo.agent.ledger import Ledger
 from fieldbo.agent.stopping import gaps_of, one_sided
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
@@ -21,7 +22,6 @@ from fieldbo.results.contradictions import contradictions
 from fieldbo.results.formatting import rounded
 from fieldbo.results.threshold_notes import range_of
 
-_LIMITS = {"battery": "battery", "time": "time limit"}
 _ENOUGH = {"battery": "battery", "time": "time"}
 _ROUNDING = 1e-9  # fraction of the battery or time limit
 _GAPS = 0.1  # share of the sites in gaps from which on a note says so
@@ -150,20 +150,26 @@ def _overdrawn(vehicle: VehicleState, unit: str) -> Iterator[str]:
         else "orders cost more than declared, and more than the margin allows for"
     )
     longer = "orders took longer than declared, or time passed while no planner ran"
-    ledgers = (("battery", vehicle.ledger, unit, why), ("time", vehicle.time_ledger, "s", longer))
-    for limit, ledger, limit_unit, reason in ledgers:
+    ledgers = [(name, ledger, unit, why) for name, ledger in _batteries(vehicle)]
+    for limit, ledger, limit_unit, reason in [*ledgers, ("time limit", vehicle.time_ledger, "s", longer)]:
         if ledger.left < -_ROUNDING * ledger.battery:
             over = rounded(-ledger.left, ledger.battery)
-            yield f"{_LIMITS[limit]} overdrawn by {over} {limit_unit}: {reason}"
+            yield f"{limit} overdrawn by {over} {limit_unit}: {reason}"
+
+
+def _batteries(vehicle: VehicleState) -> Iterator[tuple[str, Ledger]]:
+    """Yield the ledger of each battery of a vehicle, with its name: ``battery``, or ``battery 2``."""
+    for number, ledger in enumerate(vehicle.ledgers, start=1):
+        yield f"battery {number}" if vehicle.spec.batteries > 1 else "battery", ledger
 
 
 def _unexplained(vehicle: VehicleState, unit: str) -> Iterator[str]:
     """Yield the gap between the battery's own reports and the cost of the orders."""
-    ledger = vehicle.ledger
-    gap = math.fsum(ledger.unexplained)
-    if abs(gap) > _ROUNDING * ledger.battery:
-        size, side = rounded(abs(gap), ledger.battery), "less" if gap > 0 else "more"
-        yield f"the battery held {size} {unit} {side} than the orders account for; its reports were believed"
+    for name, ledger in _batteries(vehicle):
+        gap, which = math.fsum(ledger.unexplained), "the battery" if name == "battery" else name
+        if abs(gap) > _ROUNDING * ledger.battery:
+            size, side = rounded(abs(gap), ledger.battery), "less" if gap > 0 else "more"
+            yield f"{which} held {size} {unit} {side} than the orders account for; its reports were believed"
 
 
 def _doubts(agent: Agent) -> Iterator[str]:

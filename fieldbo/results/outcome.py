@@ -163,6 +163,16 @@ class Outcome:
         return {str(q.id): q.level for q in self.queries}
 
     @cached_property
+    def battery_of_order(self) -> dict[str, int]:
+        """Number of the battery with which each order was issued, counted from 1, by its id."""
+        return {order: number for account in self.accounts for order, number in account.battery_of.items()}
+
+    @property
+    def several_batteries(self) -> bool:
+        """Whether a vehicle has more than one battery."""
+        return any(spec.batteries > 1 for spec in self.mission.vehicles)
+
+    @cached_property
     def usable(self) -> Mask:
         """Readings that can be modelled, (n,) bool: see `fieldbo.belief.observation_model`."""
         good = [self._usable(o.values, o.noise_variances) for o in self.observations]

@@ -170,7 +170,11 @@ def _costs(numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _against_plan(numbers: dict[str, Any]) -> str:
     """Return the cost and, if it differs by at least 1 %, the planned cost."""
     cost, planned, battery = numbers["cost"], numbers["planned_cost"], numbers["battery"]
-    spent = f"{rounded(cost, battery)} of {battery:,.10g} {numbers['cost_unit']}"
+    unit, batteries = numbers["cost_unit"], numbers.get("batteries", 1)
+    spent = f"{rounded(cost, battery)} of {battery:,.10g} {unit}"
+    if batteries > 1:
+        each = f"{batteries} batteries of {battery:,.10g} {unit}"
+        spent = f"{rounded(cost, battery)} {unit} from {numbers['batteries_used']} of {each}"
     if numbers["costs"] == "unknown":
         return f"{spent}, not known beforehand"
     if cost == planned or abs(cost - planned) < _SAME * planned:

@@ -41,6 +41,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
         "cost_unit": world.cost_unit,
         "costs": mission.costs,
         "battery": sum(c.battery for c in mission.vehicles),
+        **_batteries(outcome),
         "left": math.fsum(a.left for a in accounts),
         "time_s": max((a.time_s for a in accounts), default=0.0),
         "planned_time_s": max((a.planned_s for a in accounts), default=0.0),
@@ -89,6 +90,15 @@ def _measured(outcome: Outcome) -> dict[str, Any]:
         for name in names
     }
     return {"measured": totals} if totals else {}
+
+
+def _batteries(outcome: Outcome) -> dict[str, int]:
+    """Return how many batteries there are, and how many were used; nothing without a recharge."""
+    vehicles = outcome.mission.vehicles
+    if all(spec.recharge is None for spec in vehicles):
+        return {}
+    used = sum(account.batteries_used for account in outcome.accounts)
+    return {"batteries": sum(spec.batteries for spec in vehicles), "batteries_used": used}
 
 
 def _limits(outcome: Outcome) -> dict[str, Any]:

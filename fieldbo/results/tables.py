@@ -33,7 +33,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
 
 def of(outcome: Outcome) -> dict[str, bytes]:
     """Return the CSV files of a run folder, by name: observations, path, curve and ledger."""
-    columns = Step.columns(outcome.mission.question, outcome.cell_runs.columns)
+    more = ["battery"] if outcome.several_batteries else []
+    columns = Step.columns(outcome.mission.question, [*outcome.cell_runs.columns, *more])
     steps = [[getattr(s, name) for name in columns] for s in outcome.curve]
     return {
         "observations.csv": table(*readings(outcome)),
@@ -73,7 +74,9 @@ def readings(outcome: Outcome) -> tuple[list[str], list[list[Any]]]:
     channels = sorted({c for o in outcome.observations for c in (o.channels or {})})
     several_vehicles, several_levels = len(outcome.accounts) > 1, mission.world.sensor.settings > 1
     vehicle_of = {str(q.id): q.vehicle for q in outcome.queries}
+    several_batteries = outcome.several_batteries
     before = ["order", *(["vehicle"] if several_vehicles else [])]
+    before += ["battery"] if several_batteries else []
     below = mission.world.sensor.below
     behind = ["value", "noise_sd", *(["censored"] if below is not None else [])]
     behind += [*(["level"] if several_levels else []), "time_s", "cost"]
@@ -89,6 +92,7 @@ def readings(outcome: Outcome) -> tuple[list[str], list[list[Any]]]:
     for o in outcome.observations:
         level = [outcome.level_of_order.get(o.order)] if several_levels else []
         order = [o.order, *([vehicle_of.get(o.order)] if several_vehicles else [])]
+        order += [outcome.battery_of_order[o.order]] if several_batteries else []
         places = degrees(domain, o.sites)
         for k in range(len(o.values)):
             noise = float(np.sqrt(o.noise_variances[k]))
@@ -122,12 +126,15 @@ def ledger_table(accounts: Sequence[Account], commands: Sequence[Command] = ()) 
     A rejected order costs nothing; unknown amounts are left empty. Each command that an operator gave, and
     that was obeyed, has a row before the first order after it; that of a pause holds what waiting took.
     """
-    columns = ["vehicle", "order", "kind", "planned", "spent", "left", "planned_s", "spent_s", "left_s"]
+    columns = ["vehicle", "battery", "order", "kind"]
+    columns += ["planned", "spent", "left", "planned_s", "spent_s", "left_s"]
     rows = [
         [number, *(value if _is_known(value) else math.nan for value in row)]
         for number, account in enumerate(accounts)
         for row in _lines(account, [c for c in commands if not c.refused and c.vehicle in (None, number)])
     ]
+    if all(account.batteries_used == 1 for account in accounts):
+        columns, rows = [columns[0], *columns[2:]], [[row[0], *row[2:]] for row in rows]
     if len(accounts) == 1:
         columns, rows = columns[1:], [row[1:] for row in rows]
     return table(columns, rows)
@@ -139,16 +146,17 @@ def _is_known(value: Any) -> bool:
 
 def _lines(account: Account, commands: Sequence[Command]) -> list[list[Any]]:
     """Return the rows of one vehicle, orders and commands in turn."""
-    rows = [
-        (order_number(order.id), 1, [order.id, kind_of(order), *_amounts(battery), *_amounts(time)])
-        for order, battery, time in account.lines
-    ]
+    rows: list[tuple[int, int, list[Any]]] = []
+    for order, battery, time in account.lines:
+        which = account.battery_of.get(str(order.id), 1)
+        row = [which, order.id, kind_of(order), *_amounts(battery), *_amounts(time)]
+        rows.append((order_number(order.id), 1, row))
     pauses = iter(account.pauses)
     for command in commands:
-        row: list[Any] = [command.order or "", command.action.value, *[math.nan] * 6]
+        row = [math.nan, command.order or "", command.action.value, *[math.nan] * 6]
         if command.action is Action.PAUSE and (pause := next(pauses, None)) is not None:
             kind = f"hold {pause.hold}" if pause.hold else "pause"
-            row = ["", kind, 0.0, pause.spent, pause.left, 0.0, pause.seconds, pause.left_s]
+            row = [math.nan, "", kind, 0.0, pause.spent, pause.left, 0.0, pause.seconds, pause.left_s]
         rows.append((command.after, 0, row))
     return [row for _, _, row in sorted(rows, key=lambda r: r[:2])]
 

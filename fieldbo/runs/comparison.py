@@ -96,14 +96,14 @@ def _lines(case: Case, result: Result, mark: str) -> bytes:
         "policy": mission.policy_kind,
         "world": mission.world.name,
         "digest": mark,
-        "battery": mission.vehicles[0].battery,
+        "battery": mission.vehicles[0].capacity,
         "cost_unit": mission.world.cost_unit,
     }
-    rows: list[dict[str, Any]] = [{"row": "step", **base, **asdict(s)} for s in result.curve]
+    rows: list[dict[str, Any]] = [{"row": "step", **asdict(s), **base} for s in result.curve]
     domain, start = mission.world.domain, mission.vehicles[0].start
     place = " ".join(f"{x:g}" for x in start) if domain.crs is None else place_text(domain, start)
     last = asdict(result.curve[-1]) if result.curve else {"step": 0, "cost": 0.0}
-    rows.append({"row": "run", **base, **last, "end_reason": result.end_reason, "place": place})
+    rows.append({"row": "run", **last, **base, "end_reason": result.end_reason, "place": place})
     body = table(COLUMNS, [[r.get(c, "") for c in COLUMNS] for r in rows])
     return body.split(b"\n", 1)[1]  # without the header, which the file already has
 

@@ -19,10 +19,8 @@ from fieldbo.messages import (
     EndReason,
     Event,
     Fitted,
-    GoHome,
     Observation,
     Order,
-    Query,
     Rejected,
     settles,
 )
@@ -176,7 +174,7 @@ class RunState:
 
     def _replay_message(self, row: Row) -> None:
         message = row.message
-        if isinstance(message, Query | GoHome):
+        if isinstance(message, Order):
             self.agent.replay(message, row.body["memory"], row.body["why"])
             self.issue([message])
             return

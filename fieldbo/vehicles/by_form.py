@@ -19,6 +19,7 @@ from fieldbo.messages import (
     Observation,
     Order,
     Query,
+    Recharge,
     Rejected,
 )
 from fieldbo.mission.mission import Mission
@@ -118,6 +119,10 @@ class ByForm(Vehicle):
             self._check(answer, home.expected_cost)
             observed = home.observed(cost=answer.cost)
             self._settle(replace(observed, time_s=time.monotonic() - self._began))
+            return
+        if isinstance(order, Recharge):
+            changed = replace(order, site=self.position).observed()
+            self._settle(replace(changed, time_s=time.monotonic() - self._began))
             return
         self._settle(self._observation(order, answer))
 

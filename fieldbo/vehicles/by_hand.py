@@ -22,6 +22,7 @@ from fieldbo.messages import (
     Observation,
     Order,
     Query,
+    Recharge,
     Rejected,
     Telemetry,
 )
@@ -175,7 +176,13 @@ class ByHand(Vehicle):
         """Return the outcome of an order, or a correction that was typed instead."""
         while True:
             try:
-                return self._home(order) if isinstance(order, GoHome) else self._visit(order)
+                match order:
+                    case GoHome():
+                        return self._home(order)
+                    case Recharge():
+                        return self._recharge(order)
+                    case Query():
+                        return self._visit(order)
             except Undo:
                 correction = None if self._talk.take_back() else self._undone()
             except Correct as typed:
@@ -333,6 +340,20 @@ class ByHand(Vehicle):
             return Rejected(order.id, "skipped by hand")
         none = np.empty(0)
         return Observation(order.id, np.empty((0, len(home))), none, none, none, home, cost)
+
+    def _recharge(self, order: Recharge) -> Event:
+        if self._talk.ask("  changed? Enter once it is", self._changed, "yes", True) is None:
+            return Rejected(order.id, "there is no other battery")
+        changed = replace(order, site=self.position).observed()
+        return replace(changed, time_s=time.monotonic() - self._began)
+
+    @staticmethod
+    def _changed(text: str) -> bool:
+        if text.lower() not in ("y", "yes"):
+            raise InputError(
+                f"{text!r} was typed", fix="press Enter once it is changed, or type 'skip' if you have none"
+            )
+        return True
 
     def _ask_cost(self, planned: float | None) -> float | None:
         """Ask for the cost of an order; None for 'skip'."""

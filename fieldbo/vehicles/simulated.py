@@ -9,7 +9,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
-from fieldbo.messages import Event, GoHome, Observation, Order, Query, order_number
+from fieldbo.messages import Event, GoHome, Observation, Order, Query, Recharge, order_number
 from fieldbo.mission.checks import check_simulated
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
@@ -47,7 +47,13 @@ class Simulated(Vehicle):
         assert order.id is not None
         if order.id in self._outcomes:
             return
-        event = self._go_home(order) if isinstance(order, GoHome) else self._visit(order)
+        match order:
+            case GoHome():
+                event = self._go_home(order)
+            case Recharge():
+                event = self._recharge(order)
+            case Query():
+                event = self._visit(order)
         self._move_to(event)
         self._outcomes[order.id] = [event]
         self._waiting.append(event)
@@ -80,6 +86,12 @@ class Simulated(Vehicle):
         trip = replace(order, site=self.spec.home)
         along = stream(self.mission.seed, "along", order_number(order.id))
         return self.mission.world.go_home(trip, self.position, self.time_s, self._luck(order), along)
+
+    def _recharge(self, order: Recharge) -> Observation:
+        """Wait where the vehicle is until the battery is changed."""
+        assert self.spec.recharge is not None
+        waits = replace(order, site=self.position)
+        return replace(waits.observed(), time_s=self.time_s + self.spec.recharge.takes_s)
 
     def _luck(self, order: Order) -> np.random.Generator:
         """Return the random stream of an order's cost."""

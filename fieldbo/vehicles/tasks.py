@@ -10,7 +10,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.axes import Axis
-from fieldbo.messages import GoHome, Order, Query
+from fieldbo.messages import GoHome, Order, Query, Recharge
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.typed_places import listed, typed_places
@@ -36,7 +36,7 @@ class Tasks:
     """
 
     def __init__(self, mission: Mission, number: int = 0) -> None:
-        self._home, self._cell = mission.vehicles[number].home, in_a_cell(mission.world)
+        self._spec, self._cell = mission.vehicles[number], in_a_cell(mission.world)
         self._goals = Goals(mission, number)
         self._places = typed_places(mission.world.domain)
         self._world, self._cost = mission.world, mission.declared_cost
@@ -51,16 +51,18 @@ class Tasks:
 
         Parameters
         ----------
-        order : Query or GoHome
+        order : Query, GoHome or Recharge
         position : (d,) array
             Where the vehicle is; in a cell, its present settings.
         moved : bool
             Whether it has done any order: in a cell, everything has to be set at first.
         """
+        if isinstance(order, Recharge):
+            return f"{order.id}: change the battery: {order.battery} of {self._spec.batteries} comes next"
         if isinstance(order, GoHome):
-            home = replace(order, site=self._home)
+            home = replace(order, site=self._spec.home)
             verb = "return" if self._cell else "go home"
-            task = f"{verb}{self._bends(home, position)} to {self._place(self._home)}"
+            task = f"{verb}{self._bends(home, position)} to {self._place(self._spec.home)}"
             return f"{order.id}: {task}{self._legs(home, position)}"
         price = "" if order.expected_cost is None else f"  (about {self._price(order.expected_cost)})"
         if self._cell:

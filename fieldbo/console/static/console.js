@@ -137,7 +137,7 @@
       gauge.setAttribute("aria-valuetext", left + home);
       const order = vehicle.order;
       const doing = order
-        ? (order.home ? "go home" : "go to " + order.to) + (order.cost ? ", about " + fieldbo.amount(order.cost, state.unit) : "")
+        ? (order.recharge ? "change the battery" : order.home ? "go home" : "go to " + order.to) + (order.cost ? ", about " + fieldbo.amount(order.cost, state.unit) : "")
         : vehicle.stopped ? "nothing more" : vehicle.paused_by.length ? "waits" : "nothing yet";
       say(part("order"), doing);
       say(part("place"), vehicle.place);

@@ -20,7 +20,7 @@ from fieldbo.costs.chain import Modular
 from fieldbo.costs.on_the_way import spacing_m
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
-from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.messages import EndReason, Event, Observation, Query, Recharge, Stop
 from fieldbo.policies.choice import needs_declared_costs
 from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
 from fieldbo.policies.paths.blocks import blocks
@@ -166,6 +166,11 @@ class InformativePath(Policy):
         left = self._objective(state, loss, chain)(plan)[0]
         why = {"readings": len(plan), "loss_now": loss.now, "loss_planned": left}
         return Decision(Query(site, level=self.level), memory, why)
+
+    def observe(self, state: State, memory: Memory, event: Event) -> Memory:
+        """Plan anew with another battery."""
+        recharged = isinstance(event, Observation) and isinstance(state.orders.get(event.order), Recharge)
+        return None if recharged else memory
 
     # -- the plan ----------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ def _places(figure: Figure, panels: Sequence[Panel]) -> list[SubplotSpec]:
 
 def _against_cost(ax: Axes, outcome: Outcome, *, named: bool = True) -> None:
     """Set up a cost axis from 0 to the total cost, `named` on the lowest axes of a column."""
-    battery = sum(c.battery for c in outcome.mission.vehicles)
+    battery = sum(c.capacity for c in outcome.mission.vehicles)
     ax.set_xlim(0, outcome.cost or battery)
     if outcome.cost > battery:
         ax.axvline(battery, color=shade(1.0), linewidth=line_width(0.9), linestyle=":", label="battery")

@@ -346,7 +346,7 @@ def _total(ax: Axes, outcome: Outcome) -> None:
         look: Look = {"color": colour_of(kind), "alpha": 0.55, "linewidth": 0}
         ax.fill_between(order, lower[:, kind], upper[:, kind], **look)
     ax.plot(order, total, color=shade(1.0), linewidth=line_width(1.6), label="total cost")
-    battery, unit = sum(c.battery for c in outcome.mission.vehicles), outcome.mission.world.cost_unit
+    battery, unit = sum(c.capacity for c in outcome.mission.vehicles), outcome.mission.world.cost_unit
     most = total.max(initial=0.0)
     near = battery <= _NEAR * most or not most
     label = "battery" if near else f"battery: {battery:g} {unit} (off scale)"

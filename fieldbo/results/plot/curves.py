@@ -29,11 +29,11 @@ def curve_picture(outcome: Outcome, width: str = "screen") -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Cost in the world's unit, from 0 to the battery. For a level set: F1, precision and recall (unless the
-        world is live), expected F1 with its final 90% interval, and the fraction of unclassified sites, from
-        0 to 1. For an optimum: the regret on a log scale, in the quantity's unit; in a live world, the
-        reported value with its final 90% interval; in a factory cell, also where the cost went, see
-        `plays_picture`.
+        Cost in the world's unit, from 0 to what all batteries hold. For a level set: F1, precision and recall
+        (unless the world is live), expected F1 with its final 90% interval, and the fraction of unclassified
+        sites, from 0 to 1. For an optimum: the regret on a log scale, in the quantity's unit; in a live
+        world, the reported value with its final 90% interval; in a factory cell, also where the cost went,
+        see `plays_picture`.
     """
     if outcome.cell_runs.names and isinstance(outcome.answer, OptimumAnswer):
         return plays_picture(outcome, width)
@@ -82,11 +82,12 @@ def curve_panel(
     UnknownNameError
         The run has no such score.
     """
-    battery, before = sum(c.battery for c in outcome.mission.vehicles), ax.has_data()
+    battery, before = sum(c.capacity for c in outcome.mission.vehicles), ax.has_data()
     furthest = ax.get_xlim()[1] if before else 0.0
     drawn = draw_scores(ax, outcome, scores, label=label, color=color, linewidth=linewidth)
     if outcome.cost > battery:
-        look: Look = {"color": shade(1.0), "linewidth": line_width(0.9), "linestyle": ":", "label": "battery"}
+        look: Look = {"color": shade(1.0), "linewidth": line_width(0.9), "linestyle": ":"}
+        look["label"] = "all batteries" if outcome.several_batteries else "battery"
         drawn["battery"] = ax.axvline(battery, **look)
     ax.set(xlim=(0, max(battery, outcome.cost, furthest)))
     ax.set_xlabel(f"cost ({outcome.mission.world.cost_unit})")

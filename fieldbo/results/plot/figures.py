@@ -119,7 +119,9 @@ def plain_log(ax: Axes) -> None:
 def cost_label(outcome: Outcome) -> str:
     """Return the label of a cost axis."""
     mission, unit = outcome.mission, outcome.mission.world.cost_unit
-    return f"cost ({unit}); battery: {sum(c.battery for c in mission.vehicles):g} {unit}"
+    each, number = sum(c.battery for c in mission.vehicles), mission.vehicles[0].batteries
+    batteries = "battery" if number == 1 else f"{number} batteries of"
+    return f"cost ({unit}); {batteries}{':' if number == 1 else ''} {each:g} {unit}"
 
 
 def headline(outcome: Outcome) -> str:

@@ -111,6 +111,18 @@ def _amounts(account: Account) -> tuple[Array, Array, Array]:
     return planned, spent, left
 
 
+def _before(account: Account, left: Array, battery: float) -> Array:
+    """Return what the batteries before that of each order (k,) spent in all."""
+    number_of = np.array(
+        [account.battery_of.get(str(order.id), 1) for order, _, _ in account.lines], dtype=int
+    )
+    before = np.zeros(len(number_of))
+    for number in range(1, account.batteries_used):
+        known = left[(number_of == number) & np.isfinite(left)]
+        before[number_of > number] += battery - known[-1] if len(known) else 0.0
+    return before
+
+
 def _totals(
     ax: Axes,
     outcome: Outcome,
@@ -125,23 +137,27 @@ def _totals(
     vehicle, unit = outcome.mission.vehicles[number], outcome.mission.world.cost_unit
     settled, drawn = np.isfinite(left), dict[str, Artist | BarContainer]()
     orders = np.append(0, 1 + np.flatnonzero(settled))
-    spent = np.append(0.0, vehicle.battery - left[settled])
+    before = _before(account, left, vehicle.battery)
+    spent = np.append(0.0, (before + vehicle.battery - left)[settled])
     known = np.append(0.0, np.cumsum(np.nan_to_num(planned)))
     wide = line_width(1.8) if linewidth is None else linewidth
     look: Look = {"color": shade(0.6) if not of else colour, "linewidth": 0.7 * wide, "linestyle": "--"}
     (drawn["planned"],) = ax.plot(known, label=f"planned{of}", zorder=2.4, **look)
     (drawn["spent"],) = ax.plot(orders, spent, color=colour, linewidth=wide, label=f"spent{of}", zorder=2.5)
     end: Look = {"color": shade(1.0) if not of else colour, "linewidth": line_width(1.0)}
+    several = vehicle.batteries > 1
     label = f"battery{of}: {vehicle.battery:g} {unit}"
-    drawn["battery"] = ax.axhline(vehicle.battery, linestyle=":", label=label, **end)
-    if vehicle.reserve > 0:
+    label = f"{vehicle.batteries} batteries{of}: {vehicle.capacity:g} {unit}" if several else label
+    drawn["battery"] = ax.axhline(vehicle.capacity, linestyle=":", label=label, **end)
+    if vehicle.reserve > 0 and not several:
         band: Look = {"facecolor": "none", "edgecolor": shade(0.35), "hatch": "////", "linewidth": 0.0}
         bottom, label = vehicle.battery - vehicle.reserve, f"reserve{of}: {vehicle.reserve:g} {unit}"
         drawn["reserve"] = ax.axhspan(bottom, vehicle.battery, label=label, zorder=1.0, **band)
-    at, total = len(planned), vehicle.battery - account.left
+    full = vehicle.battery + (float(before[-1]) if len(before) else 0.0)
+    at, total = len(planned), full - account.left
     label = f"left{of}: {account.left:.4g} {unit}"
     arrow: Look = {"marker": "_", "linestyle": "-", "label": label, "clip_on": False, "zorder": 2.6}
-    (drawn["left"],) = ax.plot([at, at], [total, vehicle.battery], **arrow, **end)
+    (drawn["left"],) = ax.plot([at, at], [total, full], **arrow, **end)
     return drawn
 
 

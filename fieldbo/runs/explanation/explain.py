@@ -12,7 +12,7 @@ from typing import Any
 
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
-from fieldbo.messages import GoHome, Order, Query, Stop, order_number
+from fieldbo.messages import GoHome, Order, Query, Recharge, Stop, order_number
 from fieldbo.runs.explanation.words import because, best_of, details, heading, place
 from fieldbo.runs.load import mission_of, record_file
 from fieldbo.runs.record.record import Record
@@ -28,7 +28,7 @@ class Explanation:
     ----------
     run : str
         Name of the run.
-    order : Query, GoHome or Stop
+    order : Query, GoHome, Recharge or Stop
         The explained order; a Stop if there is nothing more to ask.
     best : tuple of dict
         The best candidates for a query, the chosen one first: ``site``, ``value`` (score of the policy; None
@@ -98,7 +98,7 @@ def explain(run: Path | str, order: int | None = None) -> Explanation:
     state.replay(rows[: row_of[order]])
     row = rows[row_of[order]]
     message = row.message
-    assert isinstance(message, Query | GoHome)
+    assert isinstance(message, Order)
     title = f"{row.kind.replace('-', ' ')} {order}"
     return _explained(state.agent, status, message, row.body["why"], title)
 
@@ -137,6 +137,9 @@ def _explained(
     head = f"{status}\n{heading(agent, title)}"
     if isinstance(order, GoHome):
         return Explanation(agent.run, order, (), why, f"{head}: home, because {because(why or {})}")
+    if isinstance(order, Recharge):
+        text = f"{head}: change the battery, because {because(why or {})}"
+        return Explanation(agent.run, order, (), why, text)
     best = best_of(agent, order, why)
     text = f"{head}: {place(agent.domain, order.site)}\n\n{details(agent, order, why, best, extra or {})}"
     return Explanation(agent.run, order, tuple(best), why, text)

@@ -11,6 +11,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.agent import WANTED, Agent
+from fieldbo.agent.recharging import WHY
 from fieldbo.belief.confidence import value_at
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.distributions import halton
@@ -56,6 +57,8 @@ def because(why: Mapping[str, Any]) -> str:
     """
     if why.get("limit") == "time":
         return "there is not enough time for another query"
+    if WHY in why and "end_reason" not in why:
+        return f"battery {why[WHY] - 1} affords no further query, and battery {why[WHY]} does"
     return _BECAUSE[EndReason(why["end_reason"])]
 
 
@@ -63,6 +66,8 @@ def heading(agent: Agent, title: str) -> str:
     """Return the title of an order with the battery and time that are left before it."""
     vehicle, unit = agent.vehicles[0], agent.mission.world.cost_unit
     left = f"{number(vehicle.ledger.available)} of {number(vehicle.spec.battery)} {unit}"
+    if vehicle.spec.batteries > 1:
+        left += f" in battery {vehicle.battery_number} of {vehicle.spec.batteries}"
     if vehicle.spec.time_limit_s is not None:
         left += f" and {number(vehicle.time_ledger.available)} of {number(vehicle.spec.time_limit_s)} s"
     return f"{title}, with {left} left"

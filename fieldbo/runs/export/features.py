@@ -14,7 +14,7 @@ from shapely.geometry.base import BaseGeometry
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.agent import Agent
 from fieldbo.domain.domain import Domain
-from fieldbo.messages import GoHome, Observation, Query, Telemetry
+from fieldbo.messages import GoHome, Observation, Query, Recharge, Telemetry
 from fieldbo.results.maps import layers as map_layers
 from fieldbo.results.result import Result
 from fieldbo.runs.export.recorded import Recorded
@@ -101,12 +101,14 @@ def routes(run: Recorded, place: Place) -> list[Feature]:
 
 
 def planned(run: Recorded) -> Iterator[tuple[str, Query | GoHome, Array]]:
-    """Yield each order with its kind and its route (k, d), from where its vehicle was expected to be."""
+    """Yield each order that moves a vehicle, its kind and its route (k, d), from where that was expected."""
     ends = [spec.start for spec in run.mission.vehicles]
     for row in run.rows:
         if row.kind not in ORDERS:
             continue
         order = row.message
+        if isinstance(order, Recharge):
+            continue
         assert isinstance(order, Query | GoHome)
         assert order.site is not None
         yield (

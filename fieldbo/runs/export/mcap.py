@@ -20,7 +20,7 @@ from fieldbo.agent.agent import Agent
 from fieldbo.belief.confidence import moments
 from fieldbo.belief.question import Optimum
 from fieldbo.domain.ground import ground_of
-from fieldbo.messages import GoHome, Observation, Query, Telemetry
+from fieldbo.messages import Observation, Order, Telemetry
 from fieldbo.results.answers import PROBABILITY
 from fieldbo.runs.export.missing import missing
 from fieldbo.runs.export.recorded import Recorded
@@ -129,7 +129,7 @@ class _Story:
     def _order(self, row: Row) -> Iterator[Message]:
         """Yield an order as it was issued."""
         order = row.message
-        assert isinstance(order, Query | GoHome)
+        assert isinstance(order, Order)
         when = self._ns(self.clock_s)
         fields = {
             "order": order.id,
@@ -164,7 +164,8 @@ class _Story:
     def _report(self, event: Observation | Telemetry, agent: Agent) -> Iterator[Message]:
         """Yield readings, positions, and the vehicle's ledger after an event."""
         number = agent.issued[event.order].order.vehicle if isinstance(event, Observation) else event.vehicle
-        ledger = agent.vehicles[number].ledger
+        vehicle = agent.vehicles[number]
+        ledger, several = vehicle.ledger, vehicle.spec.batteries > 1
         at = None
         if isinstance(event, Observation):
             for k, (at, seconds) in enumerate(zip(event.sites, event.times_s.tolist(), strict=True)):
@@ -174,6 +175,7 @@ class _Story:
             yield from self._position(event.position, self.clock_s if event.time_s is None else event.time_s)
         fields = {
             "vehicle": number,
+            "battery": vehicle.battery_number if several else None,
             "remaining": ledger.left,
             "spent": ledger.spent,
             "reported": getattr(event, "remaining", None),

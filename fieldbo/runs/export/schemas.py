@@ -55,6 +55,7 @@ def schemas(axes: Sequence[Axis], channels: Sequence[str]) -> dict[str, dict[str
             "Battery",
             "Battery left and spent by the agent's ledger, and the level reported by the vehicle",
             vehicle=_COUNT,
+            battery=_COUNT,
             remaining=_NUMBER,
             spent=_NUMBER,
             reported=_NUMBER,

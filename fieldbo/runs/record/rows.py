@@ -7,7 +7,7 @@ from typing import Any
 
 from fieldbo.messages import Event, Order, from_plain
 
-ORDERS = ("query", "go-home")
+ORDERS = ("query", "go-home", "recharge")
 """Kinds of rows that are orders."""
 
 WITHOUT_MESSAGE = ("stop", "end", "reopened", "note", "session", "vehicles")

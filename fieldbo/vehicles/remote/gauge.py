@@ -3,7 +3,7 @@
 A robot reports what is left in its whole battery, of which the mission may use only a part; and some robots
 count from full whenever they start. Reports therefore show only what is used from one to the next: a level
 that rises by more than the reports' accuracy is not credited. When counting begins, what is left follows from
-the costs so far.
+the costs so far. Only a battery that is changed on an order, a `Recharge`, begins anew.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from fieldbo.vehicles.remote.settings import Battery
 from fieldbo.vehicles.remote.usable import number
 
 _ROUNDING = 1e-6
+
+_CHARGED = 0.95
+"""Fraction of the mission's battery from which on a new battery counts as such."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class BatteryGauge:
         When the latest report arrived.
     settled_s : float
         When the latest result of an order arrived.
+    settled_pack : float or None
+        What was left in the whole battery then, as reported.
     """
 
     def __init__(
@@ -88,6 +93,7 @@ class BatteryGauge:
         self.pack: float | None = None
         self.left = self._battery
         self.measured_s = self.settled_s = -math.inf
+        self.settled_pack: float | None = None
         self._lowest: float | None = None
         self._higher: float | None = None
         self._offset = self._charged = 0.0
@@ -134,6 +140,39 @@ class BatteryGauge:
         """Begin to count anew if counting began during a part: what it took before was not counted."""
         if self._counts != since.counts and self.pack is not None:
             self._count_from(self.pack, unknown)
+
+    # -- another battery -------------------------------------------------------------------------------
+
+    @property
+    def reports(self) -> bool:
+        """Whether what is left in the battery was ever reported."""
+        return self.pack is not None
+
+    def renew(self, report: BatteryReport, now_s: float) -> bool:
+        """Take a report while the battery is being changed; return True once it is of a charged one.
+
+        If the mission may use only a part of a battery, a level may be high enough before: it must also have
+        risen since the vehicle came home.
+        """
+        amount, tolerance = self._amount(report), self.accuracy + _ROUNDING * self._full
+        if amount is None or amount < _CHARGED * self._battery - tolerance:
+            return False
+        partial = self._full > self._battery
+        before = self.pack if self.settled_pack is None else self.settled_pack
+        if partial and before is not None and amount <= before + tolerance:
+            return False
+        self.replace()
+        self._offset = max(0.0, amount - self._battery) if partial else 0.0
+        self.pack = self._lowest = amount
+        self.measured_s = now_s
+        self.left = min(amount - self._offset, self._battery)
+        return True
+
+    def replace(self) -> None:
+        """Begin with a new battery, of which nothing was reported yet."""
+        self.pack = self._lowest = self._higher = None
+        self.left, self._offset = self._battery, 0.0
+        self.measured_s = -math.inf
 
     # -- reports ---------------------------------------------------------------------------------------
 

@@ -20,7 +20,17 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError, VehicleError
-from fieldbo.messages import Correction, Event, GoHome, Lost, Observation, Order, Rejected, Telemetry
+from fieldbo.messages import (
+    Correction,
+    Event,
+    GoHome,
+    Lost,
+    Observation,
+    Order,
+    Recharge,
+    Rejected,
+    Telemetry,
+)
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.remote.arrival import ArrivalDetector
@@ -126,6 +136,8 @@ class Remote(Vehicle):
         self._events: list[Event] = []
         self._queue: deque[Order] = deque()
         self._under_way: _UnderWay | None = None
+        self._recharge: Recharge | None = None
+        self._recharge_s = -math.inf
         self._heard_s = self._telemetry_s = -math.inf
         self._watchdog = Watchdog(settings.watch.silence_s)
         self._is_back = False
@@ -300,7 +312,8 @@ class Remote(Vehicle):
         # What was heard since the link opened is newer than the record, but was told by another clock.
         self._events = [event for event in self._events if not isinstance(event, Telemetry)]
         self._filter.channels.repeat()
-        if self._charge is not None:
+        changing = orders and isinstance(orders[-1], Recharge) and orders[-1].id not in self._settled
+        if self._charge is not None and not changing:
             self._filter.take_battery(self._charge)
         self._release_held()
         if self._connection is not None:
@@ -325,23 +338,30 @@ class Remote(Vehicle):
 
     @property
     def _unsettled(self) -> list[Order]:
-        """The order under way, and those queued behind it."""
-        return [*([self._under_way.order] if self._under_way is not None else []), *self._queue]
+        """The order under way, or the recharge that is waited for, and those queued behind it."""
+        first = self._recharge if self._under_way is None else self._under_way.order
+        return [*([] if first is None else [first]), *self._queue]
 
     def _with_home(self, order: Order) -> Order:
-        """Return the order with the vehicle's home as its site if it is the trip home."""
-        return replace(order, site=self.spec.home) if isinstance(order, GoHome) else order
+        """Return the order with the vehicle's home as its site if it leads, or keeps it, there."""
+        return replace(order, site=self.spec.home) if isinstance(order, GoHome | Recharge) else order
 
     def _send_next(self) -> None:
         """Send the next order unless one is under way, or the way there is not known to be free.
 
         What the previous one brought has to be collected first: it is recorded before the robot moves on.
         """
-        if self._under_way is not None or not self._queue or self._connection is None:
+        if self._under_way is not None or self._recharge is not None:
+            return
+        if not self._queue or self._connection is None:
             return
         if any(isinstance(event, Observation) for event in self._events):
             return
         now_s = time.monotonic()
+        if isinstance(first := self._queue[0], Recharge):
+            self._queue.popleft()
+            self._await_battery(first, now_s)
+            return
         if not self._route_is_known:
             if math.isinf(self._waits_since_s):
                 self._waits_since_s = now_s
@@ -365,6 +385,38 @@ class Remote(Vehicle):
         self._telemetry_s = now_s
         self._watchdog.reset(now_s)
         self._go_on()
+
+    # -- another battery -----------------------------------------------------------------------------
+
+    def _await_battery(self, order: Recharge, now_s: float) -> None:
+        """Wait until the battery was changed: the robot receives no goal, and may be switched off."""
+        self._recharge, self._recharge_s, self._newest = order, now_s, order.id
+        self._filter.begin(order)
+        _log.warning(
+            "%s: change the battery of the robot at %s (%s of %s comes next)",
+            order.id,
+            self.address,
+            order.battery,
+            self.spec.batteries,
+        )
+        if self._charge is not None:
+            self._check_battery(self._charge)
+
+    def _check_battery(self, report: BatteryReport | None) -> None:
+        """Settle the recharge if a report shows that it is done, or if no report is to be expected."""
+        order, settings = self._recharge, self.spec.recharge
+        if order is None or settings is None:
+            return
+        if report is None:
+            too_early = time.monotonic() < self._recharge_s + settings.takes_s
+            if self._filter.reports_battery or too_early:
+                return
+        if not self._filter.take_new_battery(report):
+            return
+        self._recharge = None
+        observation = self._filter.recharged(order)
+        self._positions.expect(observation.position, time.monotonic())  # it may have been switched off
+        self._settle(observation)
 
     def _go_on(self) -> None:
         """Send the goal under way or, to a robot that does not follow routes, the next point of its route."""
@@ -417,6 +469,9 @@ class Remote(Vehicle):
         """Have the robot abandon an order; if it does not answer, the order is lost."""
         if self._under_way is not None and self._under_way.order.id == order:
             self._give_up(self._under_way, "cancelled")
+        if self._recharge is not None and self._recharge.id == order:
+            self._recharge = None
+            self._settle(Rejected(order, "cancelled before the battery was changed"))
         for queued in [queued for queued in self._queue if queued.id == order]:
             self._queue.remove(queued)
             self._settle(Rejected(order, "cancelled before it was sent"))
@@ -437,6 +492,8 @@ class Remote(Vehicle):
     def outcome(self, order: str) -> list[Event] | None:
         """Return the events of an order; None if neither this vehicle nor the robot remembers them."""
         goal_id, connection = self._goals.id_of(order), self._connection
+        if isinstance(self._orders.get(order), Recharge) and order not in self._settled:
+            return None  # the robot has no goal for it
         if order not in self._settled and connection is not None and connection.ask(goal_id):
             end = time.monotonic() + self.watch.silence_s
             while order not in self._settled and time.monotonic() < end:
@@ -553,6 +610,9 @@ class Remote(Vehicle):
                 self._send_again_if_due()
             case BatteryReport():
                 self._charge = report
+                if self._recharge is not None:
+                    self._check_battery(report)
+                    return False
                 return self._filter.take_battery(report)
             case GoalRejected():
                 order_id = self._order_id(report.goal)
@@ -652,6 +712,7 @@ class Remote(Vehicle):
         """Give up an order that takes too long; report it as lost if the robot is silent."""
         under_way, now_s = self._under_way, time.monotonic()
         self._watchdog.check(now_s)
+        self._check_battery(None)
         if under_way is None:
             self._check_waiting(now_s)
             return

@@ -18,7 +18,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.on_route import off_route_m
-from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Rejected, Telemetry
+from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Recharge, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.channels import Channels
 from fieldbo.vehicles.remote.gauge import BatteryGauge, Mark
@@ -116,7 +116,7 @@ class ReportFilter:
         self._latest: _Leg | None = None
         self._newest = -1
         self._ahead_s = -clock_s()
-        self._settled_s = -math.inf
+        self._settled_s = self._renewed_s = -math.inf
         self._doubts: list[str] = []
         self._doubted: set[str] = set()
 
@@ -182,6 +182,7 @@ class ReportFilter:
     def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
         """Continue a run, given all its orders and events."""
         numbers = {str(order.id): number for number, order in enumerate(orders)}
+        recharges = {order.id for order in orders if isinstance(order, Recharge)}
         for event in events:
             if isinstance(event, Observation):
                 if numbers[event.order] >= self._newest:
@@ -189,10 +190,15 @@ class ReportFilter:
                 self._settled_s = max([self._settled_s, event.time_s or 0.0, *event.times_s])
                 self.catch_up(self._settled_s)
                 self._gauge.charge(self._at_most(event), None, 0.0)
+                if event.order in recharges and event.last:
+                    self._gauge.replace()
+                    self._renewed_s = self._settled_s
             elif isinstance(event, Telemetry):
                 self.catch_up(event.time_s)
                 measured_s = event.time_s if event.measured_s is None else event.measured_s
-                self._gauge.recall(event, fresh=measured_s > self._settled_s)
+                if measured_s >= self._renewed_s:
+                    self._gauge.recall(event, fresh=measured_s > self._settled_s)
+        self._gauge.settled_pack = self._gauge.pack
         for order in orders:
             self.begin(order)
             self._legs[str(order.id)].resumed = True
@@ -216,6 +222,8 @@ class ReportFilter:
         site = order.site[None]
         if isinstance(order, GoHome):
             return float(cost.travel_s(self.position, site)[0])
+        if isinstance(order, Recharge):
+            return 0.0 if self.spec.recharge is None else self.spec.recharge.takes_s
         return float(cost.duration_s(self.position, site, order.controls, order.level)[0])
 
     def allowed_s(self, order: Order) -> float:
@@ -239,6 +247,34 @@ class ReportFilter:
             for other in self._legs.values():
                 other.counted |= other.number < self._newest
         return news
+
+    @property
+    def reports_battery(self) -> bool:
+        """Whether the robot has ever reported what is left in its battery."""
+        return self._gauge.reports
+
+    def take_new_battery(self, report: BatteryReport | None) -> bool:
+        """Take a report while the battery is being changed; return True once it is of a charged one.
+
+        Without a report, the battery is taken for a charged one.
+        """
+        if report is None:
+            self._gauge.replace()
+        elif not self._gauge.renew(report, clock_s()):
+            return False
+        for leg in self._legs.values():  # whatever they took, they took from the old one
+            leg.counted = True
+        return True
+
+    def recharged(self, order: Recharge) -> Observation:
+        """Return the observation that the battery was changed, where the robot is."""
+        leg, now_s = self._legs[order.id], self.now_s
+        changed = replace(order, site=self._snapped(self.last_known, order.site)).observed()
+        observation = replace(changed, time_s=now_s, doubts=self._new_doubts())
+        leg.settled = leg.counted = True
+        self._pass(leg, observation, reported=None)
+        self._renewed_s = now_s
+        return observation
 
     def _unknown_cost(self, leg: _Leg | None) -> float:
         """Return what all orders but one may have taken whose cost is not known."""
@@ -276,7 +312,8 @@ class ReportFilter:
         as good as its clock.
         """
         measured_s = self._ahead_s + self._gauge.measured_s - self.settings.battery.delay_s
-        return measured_s if self._gauge.is_fresh else min(measured_s, self._settled_s)
+        measured_s = measured_s if self._gauge.is_fresh else min(measured_s, self._settled_s)
+        return max(measured_s, self._renewed_s)  # no report of the battery before is remembered
 
     def doubt(self, kind: str, doubt: str) -> None:
         """Note what is not believed, once of each kind."""
@@ -348,7 +385,7 @@ class ReportFilter:
         leg.since_s, leg.battery = observation.time_s, self._gauge.mark(clock_s())
         if observation.last:
             self._settled_s = max(self._settled_s, observation.time_s)
-            self._gauge.settled_s = clock_s()
+            self._gauge.settled_s, self._gauge.settled_pack = clock_s(), self._gauge.pack
         if leg.number >= self._newest:
             self._newest, self.position = leg.number, observation.position
             if reported is not None:

@@ -90,6 +90,9 @@ class Robot:
     speedup : float
         How many times faster its clock runs than this machine's.
     faults : sequence of Fault
+    recharge_s : float, optional
+        After so many seconds without a goal, by the robot's clock, its battery is full again; by default,
+        nobody changes it.
     channels : sequence of Schedule
         Other quantities that it reports.
     part_readings : int, optional
@@ -105,10 +108,11 @@ class Robot:
         battery: float = math.inf,
         speedup: float = 1.0,
         faults: Sequence[Fault] = (),
+        recharge_s: float = math.inf,
         channels: Sequence[Schedule] = (),
         part_readings: int | None = None,
     ) -> None:
-        self.part_readings = part_readings
+        self.part_readings, self.recharge_s = part_readings, recharge_s
         self.world, self.seed, self.speedup = world, seed, speedup
         at = world.start if start is None else start
         assert at is not None
@@ -121,6 +125,7 @@ class Robot:
         self._faults = {(fault.kind, fault.goal): fault for fault in faults}
         self._rate = 1.0  # of the battery's drain
         self._leg: _Leg | None = None
+        self._idle_since_s = 0.0
         self._count = self._samples = 0
         self._answers: dict[str, list[Report]] = {}
         self._delayed: list[tuple[float, Report]] = []
@@ -221,6 +226,7 @@ class Robot:
         """Stay in place; cut the goal under way short."""
         leg, self._leg = self._leg, None
         if leg is not None:
+            self._idle_since_s = self._time_s
             self._move(leg, self._time_s)
             if leg.streams:
                 self._stream(leg, self._time_s)
@@ -259,8 +265,10 @@ class Robot:
             else:
                 self._report_part(leg, now_s)
             if now_s >= leg.ends_s and self._fault("stuck", leg.number) is None:
-                self._leg = None
+                self._leg, self._idle_since_s = None, now_s
                 self._arrive(leg)
+        elif self._time_s >= self._idle_since_s + self.recharge_s:
+            self.remaining = self.battery
         due = [report for at, report in self._delayed if now >= at]
         self._delayed = [(at, report) for at, report in self._delayed if now < at]
         reports, self._pending = [*self._pending, *due], []
