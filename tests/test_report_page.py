@@ -291,7 +291,7 @@ def test_names_and_reasons_are_text_and_no_elements(hostile):
     assert all(not attributes.get("src", "data:").startswith("x") for attributes in parsed.all("img"))
     handlers = [name for _, attributes in parsed.elements for name in attributes if name.startswith("on")]
     assert handlers == []
-    assert len(parsed.all("script")) == 4  # data, Leaflet, map, report
+    assert len(parsed.all("script")) == 5  # data, Leaflet, map, layers, report
     assert "window.hacked" not in "".join(text for (_, kind), text in parsed.code if "type" not in kind)
     shown = HOSTILE.replace("\u2028", " ").strip()
     assert parsed.words.count(re.sub(r"\s+", " ", shown)) >= 3
