@@ -30,11 +30,14 @@ from fieldbo.messages import (
     Stop,
     Telemetry,
 )
+from fieldbo.mission.load import merged
 from fieldbo.mission.stop_rule import StopRule
 from fieldbo.mission.vehicle_spec import Recharging, VehicleSpec
 from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.paths.informative import InformativePath
+from fieldbo.runs.comparison import compare
+from fieldbo.runs.comparison_table import COLUMNS
 from fieldbo.runs.explanation.explain import explain
 from fieldbo.runs.export import export
 from fieldbo.runs.folder import begin, save
@@ -362,6 +365,14 @@ def test_the_picture_of_the_ledger_adds_up_all_batteries():
     spent = result.plot.ledger()["spent"].get_ydata()
     assert spent[-1] == pytest.approx(result.cost)
     assert np.all(np.diff(spent) >= -1e-9)
+
+
+def test_a_comparison_names_each_column_once_and_counts_all_batteries(tmp_path):
+    rows = compare(
+        ["lake-level-set"], 1, 1, tmp_path / "table.csv", merged(SHORT, {"agent": {"max_steps": 4}})
+    )
+    assert len(set(COLUMNS)) == len(COLUMNS)
+    assert {float(row["battery"]) for row in rows} == {600.0}
 
 
 SHORT = {"agent": {"battery": 300, "home": [0, 0], "recharge": {"takes_s": 60, "batteries": 2}}}

@@ -18,7 +18,7 @@ KEY = ("mission", "draw", "start")
 """What names a run of a comparison."""
 
 _FIRST = ("row", *KEY)
-_STEP = tuple(Step.__dataclass_fields__)
+_STEP = tuple(name for name in Step.__dataclass_fields__ if name != "battery")  # here, what it holds
 COLUMNS = (*_FIRST, "policy", "world", "digest", *_STEP, "battery", "cost_unit", "end_reason", "place")
 
 
