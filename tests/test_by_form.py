@@ -77,7 +77,7 @@ def test_a_failed_reading_still_costs(form):
 @pytest.mark.parametrize(
     ("given", "doubt"),
     [
-        ({"position": [9.0, 1.0]}, "outside the domain"),
+        ({"position": [6.0, 1.0]}, "outside the domain"),
         ({"value": 99.0}, "really 99"),
     ],
 )

@@ -400,7 +400,7 @@ def test_polygons_of_a_file_are_areas_in_the_coordinates_of_the_domain(tmp_path)
     file.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
     areas = areas_in(file, small_mission().world.domain, "--areas")
 
-    assert [area.name for area in areas] == ["nets", "no-go"]
+    assert [area.name for area in areas] == ["nets", "closed area"]
     assert areas[0].polygon.area == 1.0
     for text in ("", "{}", '{"type": "Point", "coordinates": [1, 2]}'):
         file.write_text(text)

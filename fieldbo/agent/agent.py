@@ -30,7 +30,7 @@ from fieldbo.agent.proposals import (
     expected_cost,
     initial_queries,
 )
-from fieldbo.agent.steering import completed, obey
+from fieldbo.agent.steering import WANTED, completed, obey
 from fieldbo.agent.stopping import Verdict, awaits_fit, decided, goal_decides
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
@@ -58,9 +58,6 @@ from fieldbo.mission.mission import Mission
 from fieldbo.policies.contract import Decision, Memory, State
 
 AnyOrder = TypeVar("AnyOrder", bound=Order)
-
-WANTED = {"operator": "next"}
-"""Why an order was issued that an operator wanted."""
 
 _AMID_INITIAL = (EndReason.STEP_LIMIT, EndReason.VEHICLE_LOST)
 """Reasons that may end a vehicle's part before all initial readings were asked for."""

@@ -7,6 +7,7 @@ its site, which may be proposed again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,13 +19,17 @@ from fieldbo.agent.vehicle_state import Pause, VehicleState
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError, counted
-from fieldbo.messages import Action, Command, Query, Recharge
+from fieldbo.messages import Action, Command, Order, Query, Recharge
 
 if TYPE_CHECKING:
     from fieldbo.agent.agent import Agent
 
 _TAKES_BACK = (Action.PAUSE, Action.NO_GO, Action.HOME)
 """Commands that take back all outstanding orders of their vehicles; only `home` takes back a recharge."""
+
+
+WANTED = {"operator": "next"}
+"""Why an order was issued that an operator wanted."""
 
 
 def completed(agent: Agent, command: Command) -> Command:
@@ -63,10 +68,10 @@ def obey(agent: Agent, command: Command) -> None:
     if command.action in _TAKES_BACK:
         for state in states:
             # A vehicle that is sent home, and could not afford to stop under way, finishes its order first.
-            first = 0 if command.action is not Action.HOME or state.can_turn_back(state.cost) else 1
-            for order in state.queue[first:]:
-                if command.action is Action.HOME or not isinstance(order, Recharge):
-                    _take_back(agent, str(order.id))
+            goes_home = command.action is Action.HOME
+            first = 1 if goes_home and not state.can_turn_back(state.cost) else 0
+            taken = [o for o in state.queue[first:] if goes_home or not isinstance(o, Recharge)]
+            _take_back(agent, state, taken, again=not goes_home)
     for state in states:
         match command.action:
             case Action.PAUSE:
@@ -94,14 +99,15 @@ def concerned(agent: Agent, command: Command) -> list[VehicleState]:
     return list(agent.vehicles) if command.vehicle is None else [agent.vehicles[command.vehicle]]
 
 
-def _take_back(agent: Agent, order_id: str) -> None:
-    """Mark an outstanding order as taken back; an initial reading is asked for again."""
-    if order_id in agent.withdrawn:
-        return
-    agent.withdrawn.add(order_id)
-    issued = agent.issued[order_id]
-    if isinstance(issued.order, Query) and issued.why is None:
-        agent.ask_initial_again(issued.order)
+def _take_back(agent: Agent, state: VehicleState, orders: Sequence[Order], *, again: bool) -> None:
+    """Mark outstanding orders as taken back; initial and wanted readings are asked for `again`."""
+    new = [order for order in orders if str(order.id) not in agent.withdrawn]
+    agent.withdrawn |= {str(order.id) for order in new}
+    queries = [order for order in new if isinstance(order, Query)] if again else []
+    for query in queries:
+        if agent.issued[str(query.id)].why is None:
+            agent.ask_initial_again(query)
+    state.wanted[:0] = [query.site for query in queries if agent.issued[str(query.id)].why == WANTED]
 
 
 # -- checks ------------------------------------------------------------------------------------------------

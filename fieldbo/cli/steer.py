@@ -67,6 +67,7 @@ def steer(
     """Pause, redirect or end a run that another process is carrying out."""
     import getpass
 
+    from fieldbo.domain.words import place_text
     from fieldbo.errors import InputError, RefusedError, UnconfirmedError
     from fieldbo.runs.load import mission_of, record_file
     from fieldbo.runs.record.record import Record
@@ -79,17 +80,19 @@ def steer(
         )
     if what is not None and action not in (*needs, Wish.SKIP):
         raise InputError(f"{what!r} behind {action.value}", expected="nothing", where="fieldbo steer")
+    with Record(record_file(run)) as record:
+        domain = mission_of(record).world.domain
     details: dict[str, Any] = {"order": what} if action is Wish.SKIP else {}
-    if action in needs and what is not None:
-        with Record(record_file(run)) as record:
-            domain = mission_of(record).world.domain
-        details = {"site": _place(what, domain)} if action is Wish.NEXT else {"areas": _areas(what, domain)}
+    if what is not None and action is Wish.NEXT:
+        details = {"site": _place(what, domain)}
+    elif what is not None and action is Wish.NO_GO:
+        details = {"areas": _areas(what, domain)}
     try:
         given = give(run, action.value, vehicle=vehicle, by=getpass.getuser(), wait_s=wait, **details)
     except (RefusedError, UnconfirmedError) as error:
         typer.echo(f"fieldbo: {error}", err=True)
         raise typer.Exit(1) from None
-    at = "" if given.site is None else f" at {', '.join(f'{x:g}' for x in given.site)}"
+    at = "" if given.site is None else f" at {place_text(domain, given.site)}"
     closed = f": {', '.join(area.name for area in given.areas)}" if given.areas else ""
     typer.echo(f"confirmed: {action.value}{at}{closed}")
 

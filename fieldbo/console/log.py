@@ -51,7 +51,7 @@ def _of_message(message: Any, state: RunState) -> str | None:  # noqa: PLR0911 -
             cost = (
                 ""
                 if message.expected_cost is None
-                else f" (about {message.expected_cost:.3g} {world.cost_unit})"
+                else f" (about {_amount(message.expected_cost)} {world.cost_unit})"
             )
             return f"order {order_number(message.id)}: go to {place(world.domain, message.site)}{cost}"
         case GoHome():
@@ -88,4 +88,8 @@ def _read(message: Observation, state: RunState) -> str:
         read = f"{len(values)} readings, {min(values):.4g} to {quantity.amount(max(values))}"
     else:
         read = "reading failed" if len(message.values) else "done" if message.complete else "cut short"
-    return f"{read}; took {message.cost:.3g} {unit}"
+    return f"{read}; took {_amount(message.cost)} {unit}"
+
+
+def _amount(cost: float) -> str:
+    return f"{cost:,.0f}" if cost >= 100 else f"{cost:.3g}"

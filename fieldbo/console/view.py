@@ -15,7 +15,6 @@ from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.console.follower import Follower
 from fieldbo.console.log import line_of
 from fieldbo.console.streams import Streams
-from fieldbo.domain.obstacles import Obstacle
 from fieldbo.messages import Answer, Command, GoHome, Observation, Order, Query, Recharge
 from fieldbo.mission.mission import Mission
 from fieldbo.pages import field_map
@@ -173,7 +172,8 @@ class View:
         site = order.site if isinstance(order, Query) else vehicle.spec.home
         assert site is not None
         known = not np.isnan(site).any()
-        ahead = [at, *(order.route[1:] if len(order.route) else [site])]
+        points = order.route if len(order.route) else np.stack([at, site])
+        ahead = [at, *points[_next_point(points, at) :]]
         return {
             "id": order.id,
             "home": not isinstance(order, Query),
@@ -238,7 +238,7 @@ class View:
             "routes": [self._route(state, result, number) for number in range(len(agent.vehicles))],
             "readings": field_map.readings(plane, result, words),
             "places": field_map.places(plane, result),
-            "areas": [self._area(area) for area in agent.mission.world.no_go],
+            "areas": field_map.areas(plane, agent.mission.world.no_go),
         }
 
     def _route(self, state: RunState, result: Result, number: int) -> list[list[float]]:
@@ -247,11 +247,6 @@ class View:
             points += [point for point, _ in stretch]
         return self._drawn(np.array(points))
 
-    def _area(self, area: Obstacle) -> dict[str, Any]:
-        assert self.plane is not None
-        corners = np.array(area.polygon.exterior.coords)[:-1]
-        return {"name": area.name, "corners": self.plane.drawn(self.plane.whole(corners))}
-
     def _drawn(self, points: Array) -> list[list[float]]:
         assert self.plane is not None
         return self.plane.drawn(points)
@@ -259,6 +254,15 @@ class View:
     def geometry(self) -> dict[str, Any] | None:
         """Return the fixed parts of the map; None without one."""
         return None if self.plane is None else field_map.geometry(self.plane, self._raster)
+
+
+def _next_point(points: Array, at: Array) -> int:
+    """Return which of the points (k, d) of a route comes next for a vehicle at `at` (d,), near its legs."""
+    starts, legs = points[:-1], np.diff(points, axis=0)
+    lengths = np.maximum(np.sum(legs**2, axis=1), np.finfo(float).tiny)
+    part = np.clip(np.sum((at - starts) * legs, axis=1) / lengths, 0.0, 1.0)
+    gaps = np.linalg.norm(starts + part[:, None] * legs - at, axis=1)
+    return len(gaps) - int(np.argmin(gaps[::-1]))
 
 
 def _finite(value: float) -> float | None:

@@ -12,7 +12,7 @@ from fieldbo.domain.obstacles import Obstacle, Region
 from fieldbo.errors import InputError
 from fieldbo.mission.shapes import Shape, as_obstacles
 
-NAME = "no-go"
+NAME = "closed area"
 """Name of an area that has none of its own."""
 
 

@@ -10,7 +10,7 @@ import shapely
 from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.domain.obstacles import Obstacle, Region
+from fieldbo.domain.obstacles import Region
 from fieldbo.pages.course import Layers
 from fieldbo.pages.packing import quantised, text
 from fieldbo.pages.plane import Plane
@@ -28,23 +28,29 @@ _COLOURS = 64
 _TAIL = 0.5  # percent of all values of a layer that may lie beyond each end of its colours
 
 
-def geometry(plane: Plane, raster: Raster | None, no_go: Sequence[Obstacle] = ()) -> dict[str, Any]:
-    """Return the fixed parts of a map: bounds, axes, outline, obstacles, and the pixels of its raster.
-
-    Areas that were closed under way, `no_go`, are drawn as obstacles.
-    """
+def geometry(plane: Plane, raster: Raster | None) -> dict[str, Any]:
+    """Return the fixed parts of a map: bounds, axes, outline, obstacles, and the pixels of its raster."""
     low, high = plane.bounds
     return {
         "kind": plane.kind,
         "bounds": [low.tolist(), high.tolist()],
         "axes": plane.described(),
         "outline": _rings(plane, plane.ground),
-        "obstacles": [
-            {"name": o.name, "rings": _rings(plane, o.polygon)} for o in (*plane.obstacles, *no_go)
-        ],
+        "obstacles": [{"name": o.name, "rings": _rings(plane, o.polygon)} for o in plane.obstacles],
         "clearance": plane.domain.clearance,
         "raster": None if raster is None else _pixels(raster),
     }
+
+
+def areas(plane: Plane, no_go: Sequence[Obstacle]) -> list[dict[str, Any]]:
+    """Return the areas that were closed under way, in order: name and corners."""
+    return [
+        {
+            "name": area.name,
+            "corners": plane.drawn(plane.whole(shapely.get_coordinates(area.polygon.exterior)[:-1])),
+        }
+        for area in no_go
+    ]
 
 
 def _rings(plane: Plane, region: Region) -> list[list[list[float]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import numpy as np
 import fieldbo
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError
+from fieldbo.messages import order_number
 from fieldbo.mission.files import write_whole
 from fieldbo.pages import field_map, tables
 from fieldbo.pages.course import Course, evenly, replayed
@@ -181,10 +182,22 @@ def _origin(run: Recorded) -> dict[str, Any]:
             "platform": description.get("platform", "not recorded"),
         },
         "plugins": [f"{p['distribution']} {p['version']}" for p in description.get("plugins", ())],
-        "vehicles": sorted({str(v.get("kind", "")) for v in description.get("vehicles", ())}),
+        "vehicles": sorted({_kind(vehicle) for vehicle in description.get("vehicles", ())}),
         "file": f"{run.name}/{MISSION}",
         "toml": file.read_text(encoding="utf-8") if file.is_file() else "",
     }
+
+
+def _closed(course: Course, frame: Frame) -> int:
+    """Return how many areas had been closed when the order of a frame was settled."""
+    issued = 0 if frame.order is None else order_number(frame.order) + 1
+    obeyed = (c for c in course.result.commands if not c.refused)
+    return sum(len(command.areas) for command in obeyed if command.after <= issued)
+
+
+def _kind(vehicle: Mapping[str, Any]) -> str:
+    """Return the kind of a recorded vehicle, or that of its link."""
+    return str(vehicle.get("kind") or vehicle.get("link", {}).get("kind", "unknown"))
 
 
 # -- the map -----------------------------------------------------------------------------------------------
@@ -209,6 +222,7 @@ def _data(
                 "facts": tables.facts(course, frame, came),
                 "marks": {
                     "readings": int(read[frame.events]),
+                    "areas": _closed(course, frame),
                     "routes": [ends[frame.events] for ends in moves],
                     "vehicles": [plane.drawn(position)[0] for position in frame.positions],
                 },
@@ -219,7 +233,8 @@ def _data(
         )
     maps = [frame.layers for frame in course.frames if frame.layers]
     return {
-        "map": field_map.geometry(plane, raster, mission.world.no_go),
+        "map": field_map.geometry(plane, raster),
+        "areas": field_map.areas(plane, mission.world.no_go),
         "layers": [] if raster is None else field_map.layers(result, maps, raster),
         "places": field_map.places(plane, result),
         "routes": [plane.drawn(points) for points in routes],

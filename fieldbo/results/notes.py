@@ -97,7 +97,8 @@ def _commands(agent: Agent) -> Iterator[str]:
             seconds = math.fsum(pause.seconds for pause in pauses)
             what = f"{counted(len(pauses), 'hold')} for {hold}" if hold else counted(len(pauses), "pause")
             if seconds or spent:
-                yield f"{what}: {seconds:,.0f} s, {rounded(spent, vehicle.spec.battery)} {unit}"
+                drained = rounded(spent, vehicle.spec.battery)
+                yield f"{what}: {seconds:,.0f} s, and {drained} {unit} of the battery"
 
 
 def _unheard(agent: Agent) -> Iterator[str]:

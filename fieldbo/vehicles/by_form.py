@@ -28,6 +28,9 @@ from fieldbo.vehicles.by_hand import check_by_hand
 from fieldbo.vehicles.plausible import check_cost, doubt_about_cost, doubt_about_reading, earlier_values
 from fieldbo.vehicles.typed_places import typed_places
 
+_FURTHEST = 0.5
+"""How far outside the domain a position can be confirmed, as a fraction of its extent."""
+
 
 class ByForm(Vehicle):
     """Waits for the answers that people enter in the form of ``fieldbo console``.
@@ -116,7 +119,7 @@ class ByForm(Vehicle):
             return
         if isinstance(order, GoHome):
             home = replace(order, site=self.mission.vehicles[self.number].home)
-            self._check(answer, home.expected_cost)
+            _refuse_unless_confirmed(answer, *self._doubts_about_cost(answer, home.expected_cost))
             observed = home.observed(cost=answer.cost)
             self._settle(replace(observed, time_s=time.monotonic() - self._began))
             return
@@ -131,14 +134,15 @@ class ByForm(Vehicle):
         if position.shape != query.site.shape or np.isnan(position).any():
             names = ", ".join(axis.name for axis in self.mission.world.domain.axes)
             raise InputError("the position is not complete", expected=f"numbers for {names}")
+        outside = self._places.outside(position)
+        if outside and not self.mission.world.domain.around(position, _FURTHEST)[0]:
+            raise InputError(outside, fix="correct the position")  # no typing error that may be right
         planned = self._planned(query, position)
+        doubts = [outside or self._far_off(query, position), *self._doubts_about_cost(answer, planned)]
+        known = [x for o in self._observed.values() for x in o.values.tolist()]
+        _refuse_unless_confirmed(answer, *doubts, self._doubt(answer, known))
         if planned is None and answer.cost is None:
-            raise InputError("there is no cost", expected="what it really cost")
-        self._check(answer, planned)
-        if not answer.confirmed:
-            _refuse(self._places.outside(position) or self._far_off(query, position))
-            known = [x for o in self._observed.values() for x in o.values.tolist()]
-            _refuse(self._doubt(answer, known))
+            raise InputError("the cost is not known there", fix="type what it really cost")
         return query.observed(
             math.nan if answer.value is None else answer.value,
             noise_variance=float(self.mission.world.sensor.variance(position[None], query.level)[0]),
@@ -166,14 +170,13 @@ class ByForm(Vehicle):
             return ""
         return doubt_about_reading(value, world, known, self._earlier)
 
-    def _check(self, answer: Answer, planned: float | None) -> None:
-        """Raise an `InputError` if a cost is impossible, or unlikely and not confirmed."""
+    def _doubts_about_cost(self, answer: Answer, planned: float | None) -> list[str]:
+        """Return what is unlikely about a cost; raise an `InputError` if it is impossible."""
         if answer.cost is None:
-            return
+            return []
         check_cost(answer.cost, self.mission, self.number)
-        if not answer.confirmed:
-            paid = [observation.cost for observation in self._observed.values()]
-            _refuse(doubt_about_cost(answer.cost, planned, paid))
+        paid = [observation.cost for observation in self._observed.values()]
+        return [doubt_about_cost(answer.cost, planned, paid)]
 
     def _correction(self, answer: Answer) -> Correction:
         """Return the correction of the last reading of an order that is done."""
@@ -181,8 +184,7 @@ class ByForm(Vehicle):
         if not len(before.values):
             raise InputError(f"{answer.order} has no reading to correct")
         others = [x for k, o in self._observed.items() if k != answer.order for x in o.values.tolist()]
-        if not answer.confirmed:
-            _refuse(self._doubt(answer, others))
+        _refuse_unless_confirmed(answer, self._doubt(answer, others))
         values = before.values.copy()
         values[-1] = math.nan if answer.value is None else answer.value
         if np.array_equal(values, before.values, equal_nan=True):
@@ -199,7 +201,7 @@ class ByForm(Vehicle):
         self._events.append(event)
 
 
-def _refuse(doubt: str) -> None:
-    """Raise an `InputError` for a doubt, which a confirmed answer would not meet."""
-    if doubt:
-        raise InputError(doubt, fix="confirm it, or correct it")
+def _refuse_unless_confirmed(answer: Answer, *doubts: str) -> None:
+    """Raise an `InputError` with all doubts about an answer, unless it confirms them."""
+    if not answer.confirmed and any(doubts):
+        raise InputError("; ".join(filter(None, doubts)), fix="confirm it, or correct it")

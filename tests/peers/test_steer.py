@@ -76,9 +76,9 @@ def test_a_live_mission_obeys_commands_and_its_ledger_shows_them(under_way):
     assert all(np.linalg.norm(place - still[0]) < 0.5 for place in still)
 
     code, said = steer(folder, "no-go", "18,18; 42,18; 42,32; 18,32")
-    assert (code, said) == (0, "confirmed: no-go: no-go\n")
+    assert (code, said) == (0, "confirmed: no-go: closed area\n")
     assert steer(folder, "next", "30,25")[0] == 1
-    assert steer(folder, "next", "50,30") == (0, "confirmed: next at 50, 30\n")
+    assert steer(folder, "next", "50,30") == (0, "confirmed: next at [50.0, 30.0]\n")
     assert steer(folder, "continue")[0] == 0
     until(lambda: any(row.kind == "query" for row in rows_of(folder)[len(paused) :]))
     wanted = next(row.message for row in rows_of(folder)[len(paused) :] if row.kind == "query")

@@ -126,7 +126,7 @@
       say(part("name"), many ? "Vehicle " + vehicle.number : "Vehicle");
       part("name").hidden = !many;
       const left = fieldbo.number(vehicle.left) + " of " + fieldbo.amount(vehicle.battery, state.unit) + " left";
-      const home = vehicle.home === null ? "" : "; the way home takes " + fieldbo.amount(vehicle.home, state.unit);
+      const home = vehicle.home === null ? "" : "; " + fieldbo.amount(vehicle.home, state.unit) + " kept for the way home";
       say(part("battery"), left + home);
       part("left").style.width = share(vehicle.left, vehicle.battery) + "%";
       const mark = part("home");
@@ -470,7 +470,10 @@
     enter(content, "Order " + asked.split("/").pop());
   }
 
-  let again = null; // what "It is right" confirms
+  let again = null; // what "It is right" confirms: what was questioned, as it stood then
+  by("form").addEventListener("input", () => {
+    by("doubt").hidden = by("confirm").hidden = true;
+  });
   by("form").addEventListener("submit", (event) => {
     event.preventDefault();
     if (event.submitter === by("confirm") && again) again();
@@ -531,6 +534,7 @@
     add("reading", "reading");
     list.appendChild(make("li", {}, "dotted line: route ahead"));
     list.appendChild(make("li", {}, "red area: no-go"));
+    list.appendChild(make("li", {}, "black rings: latest reading, next site"));
   }
 
   function showLayers() {

@@ -2,7 +2,6 @@
 
    const map = new fieldbo.LiveMap(element, geometry);
    map.setAhead([points, ...]);             // routes that vehicles are to take
-   map.setAreas([{ name, corners }, ...]);
    map.pick((point) => ...);                // from now on, a tap picks a place; pick(null) ends that
    map.setDraft(points, closed);            // what was picked so far                                     */
 (function (fieldbo) {
@@ -13,7 +12,6 @@
     constructor(element, geometry) {
       super(element, geometry);
       this._ahead = L.layerGroup().addTo(this.map);
-      this._areas = L.layerGroup().addTo(this.map);
       this._draft = L.layerGroup().addTo(this.map);
       this._picked = null;
       this.map.on("click", (event) => this._picked && this._picked([event.latlng.lat, event.latlng.lng]));
@@ -35,18 +33,6 @@
         L.circleMarker(points[points.length - 1], {
           pane: "marks", interactive: false, radius: 9, color: "#000", weight: 3, fill: false,
         }).addTo(this._ahead);
-      });
-    }
-
-    setAreas(areas) {
-      this._areas.clearLayers();
-      areas.forEach((area) => {
-        const look = { pane: "ground", interactive: false, color: "#9b0014", weight: 3, dashArray: "6 4" };
-        L.polygon(area.corners, { ...look, fillColor: "#9b0014", fillOpacity: 0.35 }).addTo(this._areas);
-        const middle = L.polygon(area.corners).getBounds().getCenter();
-        const label = fieldbo.element("span", {}, area.name);
-        const icon = L.divIcon({ html: label, className: "fieldbo-area", iconSize: null });
-        L.marker(middle, { icon: icon, pane: "marks", interactive: false, keyboard: false }).addTo(this._areas);
       });
     }
 

@@ -123,6 +123,7 @@
       if (earth) L.control.scale({ imperial: false, position: "bottomright" }).addTo(map);
       this._route = L.layerGroup().addTo(map);
       this._vehicles = L.layerGroup().addTo(map);
+      this._areas = L.layerGroup().addTo(map);
       this._listen();
     }
 
@@ -251,6 +252,19 @@
     setVehicles(points) {
       this._vehicles.clearLayers();
       points.forEach((point) => this._marker("vehicle", point, 18).addTo(this._vehicles));
+    }
+
+    /* Show areas that were closed under way, each { name, corners }. */
+    setAreas(areas) {
+      this._areas.clearLayers();
+      areas.forEach((area) => {
+        const look = { pane: "ground", interactive: false, color: "#9b0014", weight: 3, dashArray: "6 4" };
+        L.polygon(area.corners, { ...look, fillColor: "#9b0014", fillOpacity: 0.35 }).addTo(this._areas);
+        const middle = L.polygon(area.corners).getBounds().getCenter();
+        const label = fieldbo.element("span", {}, area.name);
+        const icon = L.divIcon({ html: label, className: "fieldbo-area", iconSize: null });
+        L.marker(middle, { icon: icon, pane: "marks", interactive: false, keyboard: false }).addTo(this._areas);
+      });
     }
 
     setPlaces(places) {

@@ -95,6 +95,7 @@
       this.map.setRoutes(data.routes.map((points, k) => points.slice(0, marks.routes[k])));
       this.map.setReadings(data.readings, marks.readings);
       this.map.setVehicles(marks.vehicles);
+      this.map.setAreas(data.areas.slice(0, marks.areas));
       this.paint();
       this.facts();
       const slider = by("step");
@@ -143,6 +144,7 @@
         if (data.readings.some((reading) => reading.kind === kind)) add(kind, names[kind]);
       });
       if (data.map.obstacles.length) add("obstacle", "obstacle");
+      if (data.areas.length) list.appendChild(fieldbo.element("li", {}, "red area: closed under way"));
       if (data.readings.length) list.appendChild(fieldbo.element("li", {}, "black ring: latest reading"));
       if (data.map.clearance) list.appendChild(fieldbo.element("li", {}, "without colour: clearance, or out of reach"));
       if (data.layers.some((layer) => layer.classes)) {

@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import UnknownNameError
+from fieldbo.messages import order_number
 from fieldbo.results.accounts import Account
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.figures import finish, headline, new_figure, opened
@@ -86,21 +87,29 @@ def ledger_panel(
     if view not in VIEWS:
         raise UnknownNameError.of("view of a ledger", view, VIEWS, where="view")
     drawn, several = dict[str, Artist | BarContainer](), len(outcome.accounts) > 1
+    whole = view == "total"
     furthest = ax.get_xlim()[1] if ax.has_data() else 1.0
     for number, account in enumerate(outcome.accounts):
         of = f" of vehicle {number}" if several else ""
         shown = color or hue(SERIES[number % len(SERIES)] if several else BLUE)
-        draw = _totals if view == "total" else _orders
+        draw = _totals if whole else _orders
         artists = draw(ax, outcome, account, number, of, shown, linewidth)
         drawn |= {f"{name}{of}": artist for name, artist in artists.items()}
-        furthest = max(furthest, len(account.lines) + 0.6)
+        last = len(account.lines) if whole else max(_numbers(account), default=0.0)
+        furthest = max(furthest, last + 0.6)
     unit = outcome.mission.world.cost_unit
-    ax.set(xlabel="order", ylabel=f"{'total cost' if view == 'total' else 'cost of the order'} ({unit})")
-    ax.set(xlim=(0, furthest))
+    ax.set_xlabel("orders so far" if whole else "order")
+    ax.set_ylabel(f"{'total cost' if whole else 'cost of the order'} ({unit})")
+    ax.set(xlim=(0 if whole else -0.6, furthest))
     ax.set_ylim(bottom=0)
     ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     opened(ax)
     return drawn
+
+
+def _numbers(account: Account) -> list[float]:
+    """Return the number of each order (k,), counted from 0 over all vehicles."""
+    return [float(order_number(order.id)) for order, _, _ in account.lines]
 
 
 def _amounts(account: Account) -> tuple[Array, Array, Array]:
@@ -174,7 +183,7 @@ def _orders(
     planned, spent, _ = _amounts(account)
     vehicles = len(outcome.accounts)
     bar = (0.8 if len(planned) <= _MOST_GAPS else 1.0) / vehicles
-    middle = np.arange(1, len(planned) + 1) + bar * (number - 0.5 * (vehicles - 1))
+    middle = np.array(_numbers(account)) + bar * (number - 0.5 * (vehicles - 1))
     bars = ax.bar(middle, np.nan_to_num(spent), bar, color=colour, linewidth=0, label=f"spent{of}")
     wide = line_width(1.2) if linewidth is None else linewidth
     look: Look = {"color": shade(1.0), "linewidth": wide, "label": "planned" if not number else ""}
