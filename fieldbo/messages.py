@@ -644,6 +644,8 @@ class Command:
             _check_finite("site", self.site, where)
         areas = (a if isinstance(a, Obstacle) else Obstacle(**a) for a in self.areas)
         object.__setattr__(self, "areas", tuple(areas))
+        if self.order is not None:
+            object.__setattr__(self, "order", printable(str(self.order)))
         for name in ("id", "hold", "by", "refused"):
             object.__setattr__(self, name, printable(str(getattr(self, name))))
 
@@ -666,6 +668,8 @@ class Answer:
         What the order really took; by default what was expected.
     skipped : bool
         Whether the site can't be reached; nothing else counts then.
+    corrects : bool
+        Whether it corrects the reading of an order that is done; nothing but the value counts then.
     confirmed : bool
         Whether the person has confirmed numbers that were doubted.
     by : str
@@ -680,6 +684,7 @@ class Answer:
     position: Array | None = None
     cost: float | None = None
     skipped: bool = False
+    corrects: bool = False
     confirmed: bool = False
     by: str = ""
     refused: str = ""

@@ -43,12 +43,15 @@ def test_an_answer_settles_the_present_order_with_what_was_entered(form):
     assert observed.sites.tolist() == [[2.1, 1.0]]
 
 
-def test_only_the_first_of_two_answers_counts_and_the_second_corrects(form):
+def test_only_the_first_of_two_answers_counts_and_a_correction_says_that_it_is_one(form):
     form.take(answer("run/0", 0.7))
     form.events(0.0)
+    for second in (answer("run/0", 0.9), answer("run/0", skipped=True)):
+        with pytest.raises(InputError, match="was answered already"):
+            form.take(second)
     with pytest.raises(InputError, match=r"is 0\.7 already"):
-        form.take(answer("run/0", 0.7))
-    form.take(answer("run/0", 0.9))
+        form.take(answer("run/0", 0.7, corrects=True))
+    form.take(answer("run/0", 0.9, corrects=True))
     (correction,) = form.events(0.0)
 
     assert isinstance(correction, Correction)
@@ -147,7 +150,7 @@ class Persons(ByForm):
             append(self.file, answer(str(order.id), value, confirmed=True))  # the second phone
             self.answered += 1
             if self.answered == 4:
-                append(self.file, answer("run/2", 0.25, confirmed=True))
+                append(self.file, answer("run/2", 0.25, corrects=True, confirmed=True))
         return super().events(0.0)
 
 
@@ -172,11 +175,13 @@ def test_an_answer_that_was_recorded_counts_although_the_process_died_before_its
         with pytest.raises(Interrupted):
             run(mission, [persons], record=record)
     with Record(file) as record:
-        outstanding = [row.order for row in record.rows() if row.kind == "query"][-1]
-        record.event(answer(outstanding, 0.75))  # accepted, and then the power failed
+        rows = record.rows()
+    outstanding = [row.order for row in rows if row.kind == "query"][-1]
+    assert outstanding not in [row.order for row in rows if row.kind == "observation"]
+    accepted = next(row.message for row in rows if row.kind == "answer" and row.order == outstanding)
     with Record(file) as record:
         resumed = resume(mission, record, [Persons(mission, commands_file(file))])
 
     observed = [o for o in resumed.observations if o.order == outstanding]
-    assert [o.values.tolist() for o in observed] == [[0.75]]
+    assert [o.values.tolist() for o in observed] == [[accepted.value]]
     assert isinstance(observed[0], Observation)

@@ -321,7 +321,7 @@ def test_a_vehicle_that_was_sent_home_is_not_held_on_its_way():
 def test_a_hold_that_can_not_be_afforded_is_refused_once_and_tried_again(monkeypatch):
     watched = Watched(WIND)
     state = watched.agent.vehicles[0]
-    monkeypatch.setattr(type(state), "can_turn_back", lambda state, cost: False)
+    monkeypatch.setattr(type(state), "can_turn_back", lambda state, cost, slack=0.0: False)
     assert not any(watched.hear(float(k), wind=9) for k in range(5))
     assert [bool(given.refused) for given in watched.given] == [True]
     monkeypatch.undo()

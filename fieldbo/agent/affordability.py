@@ -332,7 +332,7 @@ class Affordability:
         most = max(ruled_out, key=lambda name: ruled_out[name])
         return most if ruled_out[most] else None
 
-    def can_turn_back(self, cost: CostModel | None) -> bool:
+    def can_turn_back(self, cost: CostModel | None, slack: float = 0.0) -> bool:
         """Return True if the trip home stays affordable wherever the vehicle breaks off its first order.
 
         With legs that begin and end at rest, stopping under way takes more than going on.
@@ -341,20 +341,28 @@ class Affordability:
         ----------
         cost : CostModel or None
             Of the trip home from there.
+        slack : float
+            What has to be left over, as a fraction of the battery, and of the time limit.
         """
         home = self.spec.home
         if home is None or cost is None or self.cost is None:
             return True
-        ways = self._broken_off()
+        ways = [*(np.stack([place, place]) for place in self.places), *self._broken_off()]
         going = np.array([self.cost.along(way, self.time_s) for way in ways])
         ends = np.stack([way[-1] for way in ways])
-        back = (
-            cost.travel(ends, home[None], self.time_s)[:, 0],
-            cost.travel_s(ends, home[None], self.time_s)[:, 0],
+        back = np.column_stack(
+            [
+                cost.travel(ends, home[None], self.time_s)[:, 0],
+                cost.travel_s(ends, home[None], self.time_s)[:, 0],
+            ]
         )
-        free = self.ledger.left - self.ledger.uncertain - self.spec.reserve, self.time_ledger.left
-        margins = self._margin(self.ledger), self.margin_s
-        return all(bool(((1.0 + margins[k]) * (going[:, k] + back[k]) <= free[k]).all()) for k in range(2))
+        margins = np.array([self._margin(self.ledger), self._margin(self.time_ledger)])
+        spare = slack * np.array([self.spec.battery, self.spec.time_limit_s or 0.0])
+        lost = self.ledger.lost_at_most(margins[0]), self.time_ledger.lost_at_most(margins[1])
+        battery = self.ledger.left - self.ledger.uncertain - self.spec.reserve
+        free = np.array([battery, self.time_ledger.left]) - lost
+        needed = (1.0 + margins) * (going + back) + spare
+        return bool((needed <= free).all())
 
     def _broken_off(self) -> list[Array]:
         """Return how far the vehicle may have come with its first order, as routes of (k, d) points."""

@@ -59,7 +59,7 @@ from fieldbo.policies.contract import Decision, Memory, State
 
 AnyOrder = TypeVar("AnyOrder", bound=Order)
 
-_AMID_INITIAL = (EndReason.STEP_LIMIT, EndReason.VEHICLE_LOST)
+_AMID_INITIAL = (EndReason.STEP_LIMIT, EndReason.VEHICLE_LOST, EndReason.STOPPED_BY_OPERATOR)
 """Reasons that may end a vehicle's part before all initial readings were asked for."""
 
 
@@ -460,7 +460,8 @@ class Agent:
             self.why = {**self.why, "limit": limit}
         self.endings[vehicle] = self.why
         # An outstanding order may still be rejected, so a vehicle due to end at home may end elsewhere.
-        if home is not None and (state.queue or not np.array_equal(state.position, home)):
+        adrift = bool(state.adrift) and reason is not EndReason.VEHICLE_LOST  # it may have left home
+        if home is not None and (state.queue or adrift or not np.array_equal(state.position, home)):
             return self._issue(self._homewards(vehicle, home))
         return Stop(reason)
 
@@ -500,6 +501,8 @@ class Agent:
         why : mapping or None
             As recorded with the order.
         """
+        if why != WANTED:  # what was wanted before it was not affordable
+            self.vehicles[order.vehicle].wanted.clear()
         if why is not None and "end_reason" in why:
             self.replay_stop(order.vehicle, EndReason(why["end_reason"]), memory, why)
         elif why == WANTED and isinstance(order, Query):

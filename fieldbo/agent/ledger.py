@@ -163,6 +163,11 @@ class Ledger:
         at_most = (max(0.0, (1.0 + margin) * e.declared - e.paid) for e in outstanding)
         return self.battery - math.fsum([*self.charges, self.uncertain, *at_most])
 
+    def lost_at_most(self, margin: float) -> float:
+        """Return what lost orders may still take, if each overruns by `margin`."""
+        entries = [self.entries[order] for order in self.lost]
+        return math.fsum(max(0.0, (1.0 + margin) * e.declared - e.paid) for e in entries)
+
     def reserve(self, order: str, cost: float, held: float | None = None) -> None:
         """Set aside the declared cost of an order, or `held` if it may become more expensive."""
         self.entries[order] = Entry(cost, cost if held is None else held, price=cost)

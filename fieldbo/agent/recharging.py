@@ -32,7 +32,8 @@ def is_worthwhile(agent: Agent, vehicle: int) -> bool:
     home = state.spec.home
     if not state.batteries_left or home is None or state.recharge_denied or agent.at_limit:
         return False
-    used = any(entry.outstanding or entry.paid > 0 for entry in state.ledger.entries.values())
+    orders = state.ledger.entries.values()
+    used = state.ledger.spent > 0 or any(entry.outstanding or entry.paid > 0 for entry in orders)
     if not used and np.array_equal(state.end, home):
         return False
     after, sites = after_recharge(state), _sites(agent, home)

@@ -15,7 +15,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent import recharging
-from fieldbo.agent.vehicle_state import Pause, VehicleState
+from fieldbo.agent.vehicle_state import SLACK, Pause, VehicleState
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError, counted
@@ -40,6 +40,8 @@ def completed(agent: Agent, command: Command) -> Command:
     InputError
         It can't be obeyed at present.
     """
+    if command.action in (Action.NO_GO, Action.STOP):
+        command = replace(command, vehicle=None)  # they concern all vehicles
     if command.vehicle is not None and command.vehicle >= len(agent.vehicles):
         raise InputError(
             f"there is no vehicle {command.vehicle}",
@@ -49,7 +51,7 @@ def completed(agent: Agent, command: Command) -> Command:
         case Action.PAUSE | Action.CONTINUE:
             _check_pause(agent, command)
         case Action.SKIP:
-            return replace(command, order=_order_to_skip(agent, command))
+            return _skipping(agent, command)
         case Action.NEXT:
             return _with_site(agent, command)
         case Action.NO_GO:
@@ -119,11 +121,8 @@ def _check_pause(agent: Agent, command: Command) -> None:
     if command.action is Action.PAUSE:
         if all(command.hold in state.paused_by for state in states):
             raise InputError("it is paused already")
-        if not all(state.can_turn_back(state.cost) for state in states):
-            raise InputError(
-                "after a stop under way, the battery, or the time, would not be enough for the trip home",
-                fix="pause once the vehicle has arrived; or: home",
-            )
+        for state in states:
+            _check_stop_under_way(state, SLACK)
         return
     if any(command.hold in state.paused_by for state in states):
         return
@@ -133,20 +132,32 @@ def _check_pause(agent: Agent, command: Command) -> None:
     raise InputError("it is not paused")
 
 
-def _order_to_skip(agent: Agent, command: Command) -> str:
-    """Return the id of the order to skip: that of the command, or else the first outstanding one."""
-    outstanding = [
-        str(o.id) for state in concerned(agent, command) for o in state.queue if isinstance(o, Query)
-    ]
-    if command.order is None:
-        if not outstanding:
-            raise InputError("no query is outstanding, so there is nothing to skip")
-        return outstanding[0]
-    if command.order not in outstanding:
-        known = agent.issued.get(command.order)
+def _skipping(agent: Agent, command: Command) -> Command:
+    """Return a command with the id of the order to skip: its own, or else the first outstanding one."""
+    queries = [(s, o) for s in concerned(agent, command) for o in s.queue if isinstance(o, Query)]
+    wanted = [(s, o) for s, o in queries if command.order in (None, o.id)]
+    if not wanted and command.order is None:
+        raise InputError("no query is outstanding, so there is nothing to skip")
+    if not wanted:
+        known = agent.issued.get(str(command.order))
         why = "is done" if known is not None and isinstance(known.order, Query) else "does not exist"
         raise InputError(f"query {command.order} {why}, so it can't be skipped")
-    return command.order
+    state, order = wanted[0]
+    if order is state.queue[0]:
+        _check_stop_under_way(state)
+    return replace(command, order=order.id)
+
+
+def _check_stop_under_way(state: VehicleState, slack: float = 0.0) -> None:
+    """Raise an `InputError` if a vehicle could not get home after it broke off its order.
+
+    `slack` is what has to be left over, as a fraction of the whole battery, and of the time limit.
+    """
+    if not state.can_turn_back(state.cost, slack):
+        raise InputError(
+            "after a stop under way, the battery, or the time, would not be enough for the trip home",
+            fix="wait until the vehicle has arrived; or: home",
+        )
 
 
 def _with_site(agent: Agent, command: Command) -> Command:
@@ -197,7 +208,8 @@ def _closable(agent: Agent, areas: tuple[Obstacle, ...]) -> tuple[Obstacle, ...]
     for vehicle, state in zip(vehicles, agent.vehicles, strict=True):
         if (home := state.spec.home) is None:
             continue
-        if not np.isfinite(closed.world.cost.travel(state.position, home[None])[0]):
+        places = np.stack(state.places)
+        if not np.isfinite(closed.world.cost.travel(places, home[None])).all():
             raise InputError(f"{vehicle} could not get home round {_names(named)}")
         if not state.can_turn_back(closed.declared_cost):
             raise InputError(

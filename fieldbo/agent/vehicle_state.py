@@ -12,7 +12,7 @@ from fieldbo.agent.affordability import Affordability
 from fieldbo.agent.ledger import Ledger
 from fieldbo.messages import EndReason, Observation, Order, Query, Recharge, Telemetry, order_number
 
-_SLACK = 0.01
+SLACK = 0.01
 """What a waiting vehicle may use up before it is heard from again, as a fraction of the whole."""
 
 
@@ -309,7 +309,7 @@ class VehicleState(Affordability):
         if self.at_home and self.batteries_left:
             return self.time_ledger.left <= 0.0
         places = np.stack(self.places)
-        slack = {"battery": _SLACK * self.spec.battery, "time": _SLACK * (self.spec.time_limit_s or 0.0)}
+        slack = {"battery": SLACK * self.spec.battery, "time": SLACK * (self.spec.time_limit_s or 0.0)}
         return any(float(limit.back(places).max()) + slack[limit.name] >= limit.left for limit in self.limits)
 
     def reopen(self) -> None:

@@ -27,6 +27,8 @@ MOST_STREAMS = 32
 """Viewers at the same time."""
 
 _KEEP_ALIVE_S = 10.0
+_PATIENCE_S = 10.0
+"""How long a request may take to arrive."""
 
 _FILES = {
     "leaflet.js": ("fieldbo.pages", "vendor/leaflet/leaflet.js", "text/javascript"),
@@ -112,7 +114,9 @@ class _Console:
 
     async def _accept(self, request: Request, parse: Any) -> Response:
         try:
-            content = json.loads(await request.body())
+            content = json.loads(await asyncio.wait_for(request.body(), _PATIENCE_S))
+        except TimeoutError:
+            return JSONResponse({"problem": "the request did not arrive in time"}, 408)
         except (ValueError, RecursionError):
             return JSONResponse({"problem": "the request is not JSON"}, 400)
         try:

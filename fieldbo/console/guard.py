@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass, field
-from http.cookies import SimpleCookie
 from urllib.parse import parse_qs, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -94,7 +93,10 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 12 or int(length) > LARGEST_BODY:
             return PlainTextResponse(f"At most {LARGEST_BODY} bytes, please.\n", 413)
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=20)
+        try:
+            query = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=20)
+        except ValueError:
+            return PlainTextResponse("The address has too many parts.\n", 400)
         if scope["path"] == "/" and "token" in query:
             return self._admitted(query)
         given = headers.get("authorization", "").removeprefix("Bearer ") or self._from_cookie(headers)
@@ -112,18 +114,13 @@ class Guard:
             httponly=True,
             samesite="strict",
             secure=self.secure,
-            max_age=7 * 24 * 3600,
+            max_age=_WEEK_S,
         )
         return response
 
     def _from_cookie(self, headers: Headers) -> str:
-        cookies = SimpleCookie()
-        try:
-            cookies.load(headers.get("cookie", ""))
-        except Exception:  # a cookie of another program that is no cookie
-            return ""
-        found = cookies.get(self.cookie)
-        return "" if found is None else found.value
+        pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+        return next((value for name, _, value in pairs if name == self.cookie), "")
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self.token.encode())

@@ -73,6 +73,7 @@ def answer_of(content: Any, view: View) -> Answer:
         position=None if skipped else _position(given, view),
         cost=number_in(cost) if cost and not skipped else None,
         skipped=skipped,
+        corrects=given.get("corrects") is True,
         confirmed=given.get("confirmed") is True,
         by=_text(given, "by")[:50],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import secrets
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fieldbo.console.app import app_of
 from fieldbo.console.guard import Guard
@@ -23,7 +25,8 @@ TOKEN = "FIELDBO_CONSOLE_TOKEN"
 
 _LOCAL = "127.0.0.1"
 _LEAST_TOKEN = 16
-_MOST_CONNECTIONS = 200
+_MOST_CONNECTIONS = 1000
+_PATIENCE_S = 5.0
 _KEEP_ALIVE_S = 5
 _WAITING = 128
 _LARGEST_HEAD = 16 * 1024
@@ -135,6 +138,18 @@ class Place:
             ) from None
 
 
+class _Impatient(H11Protocol):
+    """Closes connections that ask for nothing: they would count as connections for ever."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(_PATIENCE_S, self._close_if_silent)
+
+    def _close_if_silent(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
@@ -174,6 +189,7 @@ def serve(file: Path, place: Place, on_ready: Callable[[str], object]) -> None:
             timeout_keep_alive=_KEEP_ALIVE_S,
             timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=_LARGEST_HEAD,
+            http=_Impatient,
             ssl_certfile=place.cert,
             ssl_keyfile=place.key,
         )

@@ -10,7 +10,7 @@ import shapely
 from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.domain.obstacles import Region
+from fieldbo.domain.obstacles import Obstacle, Region
 from fieldbo.pages.course import Layers
 from fieldbo.pages.packing import quantised, text
 from fieldbo.pages.plane import Plane

@@ -17,7 +17,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import order_number
 from fieldbo.mission.files import write_whole
 from fieldbo.pages import field_map, tables
-from fieldbo.pages.course import Course, evenly, replayed
+from fieldbo.pages.course import Course, Frame, evenly, replayed
 from fieldbo.pages.html import page
 from fieldbo.pages.plane import Plane, plane_of
 from fieldbo.pages.raster import Raster, raster_of

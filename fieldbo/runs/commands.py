@@ -13,9 +13,10 @@ import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from fieldbo.errors import FieldboError, RecordError
+from fieldbo.errors import FieldboError, RecordError, printable
 from fieldbo.messages import Answer, Command, from_plain, to_plain
 from fieldbo.runs.record.file import now_utc
 from fieldbo.runs.record.record import Record
@@ -129,8 +130,11 @@ def _read(body: object, seq: int, file: Path) -> Command | Answer | None:
     """Return the command or answer in a row; None, and a warning, if there is none."""
     try:
         message = from_plain(json.loads(str(body)))
-        if isinstance(message, Command | Answer):
-            return message
+        if isinstance(message, Command):
+            areas = tuple(replace(area, name=printable(area.name)) for area in message.areas)
+            return replace(message, areas=areas, hold="", refused="", after=0)  # these are the run's to say
+        if isinstance(message, Answer):
+            return replace(message, refused="")
         problem = f"a {type(message).__name__.lower()}"
     except (FieldboError, ValueError, TypeError, AttributeError, RecursionError) as error:
         problem = str(error).splitlines()[0]

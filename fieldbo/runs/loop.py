@@ -159,9 +159,9 @@ class Loop:
             self.recalled.setdefault(number, []).extend(new)
             if not any(settles(event) for event in new):
                 self.vehicles[number].send(agent.issued[order].order)
-        for answer in list(self.state.entered.values()):  # the process died before they had an outcome
+        for answer in self.state.entered:  # the process died before they had an outcome
             with suppress(InputError):
-                self.vehicles[agent.issued[answer.order].order.vehicle].take(answer)
+                self.vehicles[agent.issued[answer.order].order.vehicle].take(replace(answer, confirmed=True))
         self._take_back()
         self._recall_lost()
         self._report_step()

@@ -56,8 +56,8 @@ class RunState:
         False after an order, a stop or a fit.
     end_reason : EndReason or None
         Why the run ended; None if it has not ended.
-    entered : dict of str to Answer
-        Accepted answers by order id whose outcome has not arrived yet.
+    entered : list of Answer
+        Accepted answers whose outcome has not arrived yet, in order.
     corrected : bool
         Whether a reading was corrected after the question had been answered.
     """
@@ -71,7 +71,7 @@ class RunState:
         self.news_pending = False
         self.end_reason: EndReason | None = None
         self.corrected = False
-        self.entered: dict[str, Answer] = {}
+        self.entered: list[Answer] = []
         self._scorer = Scorer(mission) if scored else None
 
     @property
@@ -127,11 +127,12 @@ class RunState:
         if self.agent.knows(event):
             self.agent.tell(event)
         if isinstance(event, Answer) and not event.refused:
-            self.entered[event.order] = event
+            self.entered.append(event)
         if isinstance(event, Command | Answer):
             return False
         if isinstance(event, Observation | Rejected | Correction):
-            self.entered.pop(event.order, None)
+            kind = event.order, isinstance(event, Correction)
+            self.entered = [a for a in self.entered if (a.order, a.corrects) != kind]
         if isinstance(event, Correction):
             ended = [vehicle.ended for vehicle in self.agent.vehicles]
             self.corrected |= EndReason.QUESTION_ANSWERED in ended

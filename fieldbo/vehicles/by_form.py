@@ -36,8 +36,8 @@ class ByForm(Vehicle):
     """Waits for the answers that people enter in the form of ``fieldbo console``.
 
     Several people may have the form open: the first answer to an order counts, and later ones are refused.
-    An answer to an order that is done corrects its reading. Numbers far from all others are refused until
-    they are confirmed, as in `ByHand`.
+    An answer that corrects replaces the reading of an order that is done. Numbers far from all others are
+    refused until they are confirmed, as in `ByHand`.
 
     Parameters
     ----------
@@ -107,9 +107,11 @@ class ByForm(Vehicle):
             It is about another order than the one that is outstanding or done, it can't be true, or it is
             unlikely and not confirmed.
         """
-        if answer.order in self._observed:
+        if answer.corrects:
             self._events.append(self._correction(answer))
             return
+        if answer.order in self._settled:
+            raise InputError(f"{answer.order} was answered already")
         if not self._orders or answer.order != self._orders[0].id:
             other = f"; the present one is {self._orders[0].id}" if self._orders else ""
             raise InputError(f"{answer.order} is not to be answered{other}")
@@ -180,8 +182,8 @@ class ByForm(Vehicle):
 
     def _correction(self, answer: Answer) -> Correction:
         """Return the correction of the last reading of an order that is done."""
-        before = self._observed[answer.order]
-        if not len(before.values):
+        before = self._observed.get(answer.order)
+        if before is None or not len(before.values):
             raise InputError(f"{answer.order} has no reading to correct")
         others = [x for k, o in self._observed.items() if k != answer.order for x in o.values.tolist()]
         _refuse_unless_confirmed(answer, self._doubt(answer, others))

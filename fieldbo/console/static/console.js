@@ -250,7 +250,8 @@
 
   async function command(words, content) {
     outcome(words + ": sending");
-    const sent = await post("/command", { ...content, vehicle: chosen() });
+    const all = content.action === "no-go" || content.action === "stop";
+    const sent = await post("/command", { ...content, vehicle: all ? null : chosen() });
     if (sent.problem) outcome(words + ": " + sent.problem, true);
     else {
       outcome(words + ": waiting for the run to confirm it");
@@ -493,8 +494,8 @@
     event.preventDefault();
     const order = state.form.last.order, value = by("right").value.trim();
     if (!value) return;
-    again = () => enter({ order: order, value: value, confirmed: true }, "Correction");
-    enter({ order: order, value: value }, "Correction");
+    again = () => enter({ order: order, value: value, corrects: true, confirmed: true }, "Correction");
+    enter({ order: order, value: value, corrects: true }, "Correction");
     by("right").value = "";
   });
 
