@@ -460,7 +460,8 @@ class Agent:
             self.why = {**self.why, "limit": limit}
         self.endings[vehicle] = self.why
         # An outstanding order may still be rejected, so a vehicle due to end at home may end elsewhere.
-        adrift = bool(state.adrift) and reason is not EndReason.VEHICLE_LOST  # it may have left home
+        left = any(not isinstance(order, Recharge) for order in state.adrift.values())
+        adrift = left and reason is not EndReason.VEHICLE_LOST  # it may have left home
         if home is not None and (state.queue or adrift or not np.array_equal(state.position, home)):
             return self._issue(self._homewards(vehicle, home))
         return Stop(reason)
