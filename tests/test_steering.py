@@ -4,7 +4,7 @@ import json
 import sqlite3
 import threading
 import time
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from fieldbo.cli import app
 from fieldbo.cli.steer import Wish
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, RefusedError, UnconfirmedError
-from fieldbo.messages import Action, Command, GoHome, from_plain, to_plain
+from fieldbo.messages import Action, Command, Lost, Query, from_plain, to_plain
 from fieldbo.mission.areas import areas_in
 from fieldbo.runs.commands import append
 from fieldbo.runs.folder import begin
@@ -347,8 +347,6 @@ def test_a_run_that_nobody_carries_out_cannot_be_steered(tmp_path):
     with pytest.raises(InputError, match="is not under way: it has ended"):
         steer(folder, "pause")
     assert not (folder / "commands.sqlite").exists()
-    assert Path(folder).exists()
-    assert isinstance(GoHome(0, "run/1"), GoHome)
 
 
 # -- the command line ----------------------------------------------------------------------------------------
@@ -410,3 +408,73 @@ def test_polygons_of_a_file_are_areas_in_the_coordinates_of_the_domain(tmp_path)
 
 def test_the_command_line_knows_the_actions_of_messages():
     assert [wish.value for wish in Wish] == [action.value for action in Action]
+
+
+# -- several vehicles, lost orders, and forged commands ----------------------------------------------------
+
+
+def test_an_area_is_closed_to_all_vehicles_whichever_was_named():
+    mission = small_mission(battery=60.0)
+    pair = replace(mission, vehicles=mission.vehicles * 2)
+    agent = Agent(pair)
+    orders = [agent.ask(0), agent.ask(1)]
+    area = Obstacle("nets", corners=((2.6, 1.6), (3.4, 1.6), (3.4, 2.4), (2.6, 2.4)))
+    closing = agent.completed(command("no-go", areas=(area,), vehicle=1))
+    agent.tell(closing)
+
+    assert closing.vehicle is None
+    assert {str(order.id) for order in orders} <= agent.withdrawn
+
+
+def test_an_area_is_refused_that_may_cut_off_a_vehicle_whose_order_was_lost():
+    agent = Agent(small_mission(battery=60.0))
+    agent.tell(agent.ask().observed(0.1, noise_variance=0.01))
+    order = agent.issue(Query([5.0, 2.0]))
+    agent.tell(Lost(order.id, "silence"))
+    wall = Obstacle("wall", corners=((3.3, -1), (3.7, -1), (3.7, 9), (3.3, 9)))
+
+    assert "could not get home" in agent.completed(command("no-go", areas=(wall,))).refused
+
+
+def test_a_wanted_site_that_was_taken_back_by_a_pause_is_asked_for_again(mission, tmp_path):
+    wanted = [4.0, 3.0]
+    steps = {4: command("next", site=wanted), 8: command("pause"), 10: command("continue")}
+    _, _, rows = steered(mission, tmp_path, steps)
+
+    orders = [row for row in rows if row.kind == "query" and row.body["why"] == {"operator": "next"}]
+    assert [row.message.site.tolist() for row in orders] == [wanted, wanted]
+    read = [row.order for row in rows if row.kind == "observation" and row.body["message"]["values"]]
+    assert orders[-1].order in read
+
+
+def test_a_wanted_site_is_refused_if_those_before_it_leave_too_little():
+    agent = Agent(small_mission(battery=18.0))
+    agent.tell(agent.ask().observed(0.1, noise_variance=0.01))
+    first = agent.completed(command("next", site=[5.0, 4.0]))
+    agent.tell(first)
+    second = agent.completed(command("next", site=[0.0, 4.0]))
+
+    assert not first.refused
+    assert "is not enough" in second.refused
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"action": "pause", "order": "\ud800"},
+        {"action": "pause", "hold": "ghost"},
+        {"action": "skip", "order": ["run/0"]},
+        {"action": "pause", "refused": "no"},
+    ],
+)
+def test_a_command_that_somebody_forged_does_not_end_a_run(mission, tmp_path, forged):
+    append(tmp_path / "commands.sqlite", command("skip"))
+    body = json.dumps({"kind": "command", "id": "forged", **forged})
+    with sqlite3.connect(tmp_path / "commands.sqlite") as connection:
+        connection.execute("INSERT INTO command (time_utc, body) VALUES ('', ?)", (body,))
+    append(tmp_path / "commands.sqlite", command("continue"))
+    result, _, rows = steered(mission, tmp_path, {})
+
+    assert result.end_reason is not None
+    assert not any(c.hold for c in commands_in(rows))
+    assert commands_in(rows)[-1].action == "continue"

@@ -179,7 +179,8 @@ def _with_site(agent: Agent, command: Command) -> Command:
     if not agent.mission.world.passable.contains(site)[0]:
         raise InputError(f"{place_text(domain, site)} lies in a no-go area")
     then = recharging.after_recharge(state) if state.recharge_due else state
-    if not then.affordable(site[None], query.controls, query.level)[0]:
+    before = [replace(query, site=wanted) for wanted in state.wanted]
+    if not (then.affordable(site[None], query.controls, query.level)[0] and then.can_pay([*before, query])):
         raise InputError(
             f"the battery, or the time, is not enough for {place_text(domain, site)} and the trip home"
         )

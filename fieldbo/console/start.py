@@ -52,9 +52,9 @@ def start(mission: str, out: Path, arguments: Sequence[str]) -> Path:
     end_s = time.monotonic() + _PATIENCE_S
     while not (out / RECORD).exists():
         if process.poll() is not None or time.monotonic() > end_s:
-            said = log.read_text(encoding="utf-8", errors="replace").strip()
+            output = log.read_text(encoding="utf-8", errors="replace").strip()
             if process.poll() is not None:
                 log.unlink(missing_ok=True)
-            raise NotStartedError(said.removeprefix("fieldbo: ") or f"{mission} was not started")
+            raise NotStartedError(output.removeprefix("fieldbo: ") or f"{mission} was not started")
         time.sleep(_POLL_S)
     return out / RECORD

@@ -1,4 +1,4 @@
-"""What the console shows of a run: as plain data, made anew whenever the record has grown."""
+"""What the console shows of a run: plain data, rebuilt whenever the record has grown."""
 
 from __future__ import annotations
 
