@@ -10,9 +10,10 @@ import pytest
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.sensor import Level, Sensor
-from fieldbo.messages import GoHome, Query
+from fieldbo.messages import Answer, GoHome, Query
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.testing import VehicleContract, small_mission, small_world
+from fieldbo.vehicles.by_form import ByForm
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.kinds import VEHICLES
 from fieldbo.vehicles.simulated import Simulated
@@ -33,6 +34,20 @@ class TestSimulated(VehicleContract):
 class TestByHand(VehicleContract):
     def vehicle(self, mission):
         return ByHand(mission, read=typist(), write=lambda line: None)
+
+
+class Answered(ByForm):
+    """A form that somebody fills in at once."""
+
+    def events(self, timeout_s):
+        if self._orders and not self._events:
+            self.take(Answer("an answer", str(self._orders[0].id), 0.5, confirmed=True))
+        return super().events(0.0)
+
+
+class TestByForm(VehicleContract):
+    def vehicle(self, mission):
+        return Answered(mission)
 
 
 class TestByHandWhereEverySiteIsSkipped(VehicleContract):
@@ -129,7 +144,7 @@ def test_an_unlikely_position_is_taken_once_confirmed(walled):
 
 
 def test_every_registered_vehicle_is_tested():
-    assert {VEHICLES.get(name) for name in VEHICLES.names()} == {Simulated, ByHand}
+    assert {VEHICLES.get(name) for name in VEHICLES.names()} == {Simulated, ByHand, ByForm}
 
 
 class Doubled(Simulated):
