@@ -15,7 +15,6 @@ from underway import Underway, command, commands_in, steered
 import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.cli import app
-from fieldbo.cli.steer import Wish
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, RefusedError, UnconfirmedError
 from fieldbo.messages import Action, Command, Lost, Query, from_plain, to_plain
@@ -404,10 +403,6 @@ def test_polygons_of_a_file_are_areas_in_the_coordinates_of_the_domain(tmp_path)
         file.write_text(text)
         with pytest.raises(InputError):
             areas_in(file, small_mission().world.domain, "--areas")
-
-
-def test_the_command_line_knows_the_actions_of_messages():
-    assert [wish.value for wish in Wish] == [action.value for action in Action]
 
 
 # -- several vehicles, lost orders, and forged commands ----------------------------------------------------

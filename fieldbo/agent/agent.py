@@ -390,7 +390,7 @@ class Agent:
         """Return the next query that an operator wants and that is still affordable; None without any."""
         state = self.vehicles[vehicle]
         while state.wanted:
-            query = Query(state.wanted.pop(0), level=getattr(self.mission.policy, "level", 0))
+            query = Query(state.wanted.pop(0), level=self.mission.levels[0])
             if self._affordable(query, vehicle):
                 self.why = WANTED
                 if self.initial_left:  # it comes before the rest of the initial readings

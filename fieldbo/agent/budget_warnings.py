@@ -69,7 +69,7 @@ class _Start:
         domain, count = self.mission.world.domain, len(self.initial)
         sites = np.vstack([domain.sites, self.position]) if domain.continuous else domain.sites
         sets, name = _control_sets(self.mission), self._name
-        level = min(self._levels, key=lambda k: self._needed(sites, k, sets))
+        level = min(self.mission.levels, key=lambda k: self._needed(sites, k, sets))
         several = self.mission.world.sensor.settings > 1
         if self._needed(sites, level, sets) > self.left:
             after = f" after {'it' if self.paid == 1 else 'them'}" if self.paid else ""
@@ -107,12 +107,6 @@ class _Start:
             return f"the time limit of {spec.time_limit_s:g} s"
         return f"the battery of {spec.battery:g} {self.mission.world.cost_unit}"
 
-    @property
-    def _levels(self) -> Sequence[int]:
-        """The policy's level of the sensor, or all of them if it chooses."""
-        level = getattr(self.mission.policy, "level", None)
-        return range(self.mission.world.sensor.settings) if level is None else [int(level)]
-
     def _enough(self) -> str:
         """Return in words how many initial readings are affordable, if no later one is."""
         count = len(self.initial)
@@ -139,10 +133,9 @@ class _Start:
         return f"{price} with {included}" if included else price
 
 
-def _control_sets(mission: Mission) -> list[Mask | None]:
+def _control_sets(mission: Mission) -> tuple[Mask | None, ...]:
     """Return the control sets that the policy can choose; None sets all variables."""
-    sets = mission.world.domain.control_sets
-    return [s.controls for s in sets] if sets and mission.policy.leaves_free else [None]
+    return mission.world.domain.control_masks if mission.policy.leaves_free else (None,)
 
 
 def _choices(mission: Mission, sites: Array, position: Array) -> list[tuple[str, Array, Mask | None]]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.arrays import Array
 from fieldbo.agent.affordability import Affordability
 from fieldbo.agent.ledger import Ledger
 from fieldbo.agent.vehicle_state import VehicleState
@@ -39,14 +38,14 @@ def is_worthwhile(agent: Agent, vehicle: int) -> bool:
     after, sites = after_recharge(state), _sites(agent, home)
     return any(
         after.affordable(sites, controls, level).any()
-        for controls in _sets(agent)
-        for level in _levels(agent)
+        for controls in agent.domain.control_masks
+        for level in agent.mission.levels
     )
 
 
 def short_of(agent: Agent, state: VehicleState) -> str | None:
     """Return the limit that rules out most sites, with another battery if one is left; None without any."""
-    sites, sets = agent.domain.sites[~agent.rejected], _sets(agent)
+    sites, sets = agent.domain.sites[~agent.rejected], agent.domain.control_masks
     if not len(sites):
         return None
     if state.batteries_left and not state.recharge_denied:
@@ -84,13 +83,3 @@ def _sites(agent: Agent, home: Array) -> Array:
     """Return the sites (N, d) that may be proposed, and home in a box, where any place may be."""
     sites = agent.domain.sites[~agent.rejected]
     return np.vstack([sites, home]) if agent.domain.continuous else sites
-
-
-def _sets(agent: Agent) -> Sequence[Mask | None]:
-    return [control_set.controls for control_set in agent.domain.control_sets] or (None,)
-
-
-def _levels(agent: Agent) -> Sequence[int]:
-    """Return the levels of the sensor at which the policy reads."""
-    level = getattr(agent.mission.policy, "level", None)
-    return range(agent.mission.world.sensor.settings) if level is None else [int(level)]

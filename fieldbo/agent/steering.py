@@ -173,7 +173,7 @@ def _with_site(agent: Agent, command: Command) -> Command:
         raise InputError("the vehicle gets no further sites: its part of the mission is over")
     domain.check_place("the site", command.site, "site")
     site = command.site if domain.continuous else domain.sites[domain.nearest(command.site)]
-    query = Query(site, level=getattr(agent.mission.policy, "level", 0))
+    query = Query(site, level=agent.mission.levels[0])
     if domain.controls is not None and domain.controls.index_of(None) is None:
         raise InputError("no control set contains all variables, so a site can't be set as a whole")
     if not agent.mission.world.passable.contains(site)[0]:

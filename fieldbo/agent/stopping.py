@@ -94,14 +94,9 @@ def _confirmed(agent: Agent, state: State, claim: Decision, judgement: Verdict) 
     return replace(claim, choice=Stop(reason), why=why)
 
 
-def _level(agent: Agent) -> int:
-    """Return the sensor's level at which the policy reads."""
-    return int(getattr(agent.mission.policy, "level", 0))
-
-
 def _choosable(agent: Agent, state: State) -> Mask:
     """Return the sites (N,) that can be read next, without those of pending queries."""
-    choosable = state.choosable(_level(agent))
+    choosable = state.choosable(agent.mission.levels[0])
     choosable[_planned(agent)] = False
     return choosable
 
@@ -113,7 +108,7 @@ def _planned(agent: Agent) -> list[int]:
 
 def _read(agent: Agent, site: int, decision: Decision, judgement: Verdict) -> Decision:
     """Return a decision to read a site instead of what the policy decided, whose scores no longer apply."""
-    query = Query(agent.domain.sites[site], level=_level(agent))
+    query = Query(agent.domain.sites[site], level=agent.mission.levels[0])
     why = {key: reason for key, reason in decision.why.items() if key not in ("best", "score")}
     return Decision(query, decision.memory, {**why, **judgement.why, "site": site})
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from fieldbo.messages.names import Action
 
 if TYPE_CHECKING:
     from fieldbo.domain.domain import Domain
@@ -36,21 +37,9 @@ The run confirms each command, or says why it refuses. Both are recorded. **Exit
 """
 
 
-class Wish(StrEnum):
-    """The actions, as `fieldbo.messages.Action` has them; importing that takes longer."""
-
-    PAUSE = "pause"
-    CONTINUE = "continue"
-    SKIP = "skip"
-    NEXT = "next"
-    NO_GO = "no-go"
-    HOME = "home"
-    STOP = "stop"
-
-
 def steer(
     run: Annotated[Path, typer.Argument(help="The run folder, or its name in *runs/*.", metavar="RUN")],
-    action: Annotated[Wish, typer.Argument(help="What the run is to do.", metavar="ACTION")],
+    action: Annotated[Action, typer.Argument(help="What the run is to do.", metavar="ACTION")],
     what: Annotated[
         str | None,
         typer.Argument(
@@ -73,19 +62,19 @@ def steer(
     from fieldbo.runs.record.record import Record
     from fieldbo.runs.steer import steer as give
 
-    needs = {Wish.NEXT: "a place", Wish.NO_GO: "an area"}
+    needs = {Action.NEXT: "a place", Action.NO_GO: "an area"}
     if action in needs and what is None:
         raise InputError(
             f"{action.value} without {needs[action]}", expected=needs[action], where="fieldbo steer"
         )
-    if what is not None and action not in (*needs, Wish.SKIP):
+    if what is not None and action not in (*needs, Action.SKIP):
         raise InputError(f"{what!r} behind {action.value}", expected="nothing", where="fieldbo steer")
     with Record(record_file(run)) as record:
         domain = mission_of(record).world.domain
-    details: dict[str, Any] = {"order": what} if action is Wish.SKIP else {}
-    if what is not None and action is Wish.NEXT:
+    details: dict[str, Any] = {"order": what} if action is Action.SKIP else {}
+    if what is not None and action is Action.NEXT:
         details = {"site": _place(what, domain)}
-    elif what is not None and action is Wish.NO_GO:
+    elif what is not None and action is Action.NO_GO:
         details = {"areas": _areas(what, domain)}
     try:
         given = give(run, action.value, vehicle=vehicle, by=getpass.getuser(), wait_s=wait, **details)

@@ -265,6 +265,11 @@ class Domain:
         return () if self.controls is None else self.controls.sets
 
     @property
+    def control_masks(self) -> tuple[Mask | None, ...]:
+        """The controlled variables (d,) of each control set; just None if queries always set all."""
+        return tuple(control_set.controls for control_set in self.control_sets) or (None,)
+
+    @property
     def distributions(self) -> tuple[Distribution | None, ...]:
         """The distribution of each of the d variables when it is left free; None if it never is."""
         return (None,) * self.dimension if self.controls is None else self.controls.distributions

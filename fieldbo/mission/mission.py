@@ -127,6 +127,12 @@ class Mission:
         return other
 
     @property
+    def levels(self) -> Sequence[int]:
+        """The levels of the sensor at which the policy reads: its own, or all of them if it chooses."""
+        level = getattr(self.policy, "level", None)
+        return range(self.world.sensor.settings) if level is None else [int(level)]
+
+    @property
     def declared_cost(self) -> CostModel | None:
         """The world's cost model, or None if the agent does not know it."""
         return self.world.cost if self.costs == "declared" else None

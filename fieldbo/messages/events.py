@@ -1,0 +1,249 @@
+"""Events: what happened."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.errors import InputError, printable
+from fieldbo.messages.commands import Answer, Command
+from fieldbo.messages.numbers import check_finite, number_in, numbers_in, row_in, sites_in
+
+LONGEST_CHANNEL = 100
+"""Most characters of the name of a telemetry channel."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What really happened when an order was carried out.
+
+    Positions are taken as reported: a reading outside the domain, or a free variable beyond the ends of its
+    axis, is modelled where it was. Only queries stay within the domain; a run notes how many readings lie
+    beyond.
+
+    Parameters
+    ----------
+    order : str
+        Id of the order.
+    sites : (k, d) array
+        Where readings were really taken, in the domain or not; the last one is at or nearest to the target.
+    values, noise_variances, times_s : (k,) arrays
+        The readings in the user's unit (NaN or None for a failed one), their noise variances, and their times
+        in seconds since the start of the run.
+    position : (d,) array
+        Present position of the vehicle.
+    cost : float
+        Real cost of this part, in the world's cost unit.
+    part : int
+        Number of this part: a long leg may report in parts. Each (order, part) counts once.
+    last : bool
+        Whether this part settles the order.
+    complete : bool
+        False if the leg was cut short.
+    channels : mapping of str to (k,) array, optional
+        Other quantities read at the same sites; recorded, not modelled.
+    time_s : float, optional
+        Time at which the vehicle was at `position`, in seconds since the start; by default that of the last
+        reading. The trip home has no reading.
+    estimated : bool
+        Whether `cost` is an estimate because the vehicle did not report it: what was really spent may be
+        more, up to the margin.
+    doubts : tuple of str
+        What the vehicle reported that was not believed.
+    """
+
+    order: str
+    sites: Array
+    values: Array
+    noise_variances: Array
+    times_s: Array
+    position: Array
+    cost: float
+    part: int = 0
+    last: bool = True
+    complete: bool = True
+    channels: Mapping[str, Array] | None = None
+    time_s: float | None = None
+    estimated: bool = False
+    doubts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        where = f"observation of {self.order}"
+        object.__setattr__(self, "doubts", tuple(self.doubts))
+        settled: dict[str, Any] = {
+            "position": row_in("position", self.position, where),
+            "sites": numbers_in("sites", self.sites, where),
+            "values": row_in("values", self.values, where, gaps=True),
+            "noise_variances": row_in("noise_variances", self.noise_variances, where),
+            "times_s": row_in("times_s", self.times_s, where),
+            "cost": number_in("cost", self.cost, where),
+        }
+        if self.time_s is not None:
+            settled["time_s"] = number_in("time_s", self.time_s, where)
+        if self.channels is not None:
+            settled["channels"] = {
+                printable(name): row_in(f"channels[{name!r}]", values, where, gaps=True)
+                for name, values in self.channels.items()
+            }
+        settled["sites"] = sites_in(settled["sites"], len(settled["position"]), where)
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+        self._check(where)
+
+    def _check(self, where: str) -> None:
+        """Raise an `InputError` unless each reading has one of each, and all but the values are finite."""
+        readings = {name: getattr(self, name) for name in ("values", "noise_variances", "times_s")}
+        readings |= {f"channels[{name!r}]": values for name, values in (self.channels or {}).items()}
+        for name, numbers in readings.items():
+            if len(numbers) != len(self.sites):
+                raise InputError(
+                    f"{name} has {len(numbers)} entries",
+                    expected=f"{len(self.sites)}, one for each reading",
+                    where=where,
+                )
+        for name in ("sites", "times_s", "position"):
+            check_finite(name, getattr(self, name), where)
+        for name in ("noise_variances", "cost"):
+            check_finite(name, getattr(self, name), where, least=0.0)
+        if self.time_s is not None:
+            check_finite("time_s", self.time_s, where)
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """The order was not carried out: nothing moved, and nothing was spent."""
+
+    order: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", printable(self.reason))
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The outcome of the order is unknown; its declared cost stays reserved."""
+
+    order: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", printable(self.reason))
+
+
+@dataclass(frozen=True, eq=False)
+class Telemetry:
+    """A vehicle's position and what is left in its battery.
+
+    Parameters
+    ----------
+    vehicle : int
+    position : (d,) array
+    remaining : float or None
+        What is left in the battery, in the world's cost unit; None or NaN if unknown.
+    time_s : float
+        Seconds since the start of the run.
+    accuracy : float
+        Accuracy of `remaining`: a ledger that agrees with it to that accuracy stays as it is.
+    located_s : float, optional
+        When the vehicle was at `position`, in seconds since the start; by default `time_s`. A vehicle that is
+        heard from need not know where it is.
+    measured_s : float, optional
+        When `remaining` was measured at the latest, in seconds since the start; by default `time_s`.
+    pack : float, optional
+        What is left in the whole battery, of which the mission may use only a part.
+    doubts : tuple of str
+        What the vehicle reported that was not believed.
+    channels : mapping of str to float, optional
+        Other quantities that were heard since the telemetry before, such as the wind: the latest value of
+        each. A mission's holds watch them.
+    """
+
+    vehicle: int
+    position: Array
+    remaining: float | None
+    time_s: float
+    accuracy: float = 0.0
+    located_s: float | None = None
+    measured_s: float | None = None
+    pack: float | None = None
+    doubts: tuple[str, ...] = ()
+    channels: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        where = f"telemetry of vehicle {self.vehicle}"
+        object.__setattr__(self, "position", row_in("position", self.position, where))
+        object.__setattr__(self, "doubts", tuple(self.doubts))
+        for name in ("remaining", "time_s", "accuracy", "located_s", "measured_s", "pack"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, number_in(name, value, where))
+        if self.remaining is not None and math.isnan(self.remaining):
+            object.__setattr__(self, "remaining", None)
+        for name, least in (("position", -math.inf), ("time_s", -math.inf), ("accuracy", 0.0)):
+            check_finite(name, getattr(self, name), where, least)
+        for name in ("remaining", "located_s", "measured_s", "pack"):
+            if (value := getattr(self, name)) is not None:
+                check_finite(name, value, where)
+        if self.channels is not None:
+            channels = {
+                printable(str(name))[:LONGEST_CHANNEL]: number_in(f"channels[{name!r}]", value, where)
+                for name, value in self.channels.items()
+            }
+            for name, value in channels.items():
+                check_finite(f"channels[{name!r}]", value, where)
+            object.__setattr__(self, "channels", channels or None)
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """Readings that were reported wrong, and what they really were.
+
+    The record keeps both. From then on the belief is the one that the right readings would have given;
+    costs, times and places stay.
+
+    Parameters
+    ----------
+    order : str
+        Id of the order.
+    part : int
+        Part of its observation.
+    values : (k,) array
+        All readings of that part, in the user's unit; NaN or None for one that failed or is withdrawn.
+    """
+
+    order: str
+    part: int
+    values: Array
+
+    def __post_init__(self) -> None:
+        where = f"correction of {self.order}"
+        object.__setattr__(self, "values", row_in("values", self.values, where, gaps=True))
+        if not len(self.values):
+            raise InputError("values has 0 entries", expected="at least one reading", where=where)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The model was fitted.
+
+    Parameters
+    ----------
+    hyperparameters : plain mapping
+        Later beliefs use them.
+    weighted : plain mapping, optional
+        Hyperparameters over which later results average. Without it, the ones before stay, if any.
+    """
+
+    hyperparameters: Mapping[str, Any]
+    weighted: Mapping[str, Any] | None = None
+
+
+Event = Observation | Rejected | Lost | Telemetry | Correction | Fitted | Command | Answer
+
+
+def settles(event: Event) -> TypeGuard[Observation | Rejected | Lost]:
+    """Return True if an event is the last one of its order."""
+    return isinstance(event, Rejected | Lost) or (isinstance(event, Observation) and event.last)
