@@ -13,13 +13,15 @@ from contextlib import closing, suppress
 
 import pytest
 
+import fieldbo
+from fieldbo.console.follower import Follower
+from fieldbo.console.view import View
 from fieldbo.errors import InputError
+from fieldbo.runs.folder import begin
 from fieldbo.runs.record.record import Record
 
 TOKEN = "a-token-for-tests-0123456789"
 SLOW_S = 90.0
-
-pytest.importorskip("uvicorn")
 
 
 class Console:
@@ -340,6 +342,45 @@ def recorded(console, given):
     """Return the command with this id, as the record has it."""
     found = [row.body["message"] for row in rows_of(console.run) if row.kind == "command"]
     return [message for message in found if message["id"] == given]
+
+
+def test_the_page_says_when_it_is_not_up_to_date(tmp_path):
+    mission = fieldbo.load_mission("lake-level-set", {"agent": {"max_steps": 3}})
+    folder, record = begin(mission, tmp_path / "lake-1")
+    with record:
+        fieldbo.run(mission, record=record)
+    view = View(folder / "run.sqlite")
+    try:
+        assert view.state["status"]["kind"] == "ended"
+        (folder / "run.sqlite").rename(folder / "moved.sqlite")
+        until(
+            lambda: view.state["status"]["text"].startswith("Not up to date: the record can't be read"), "it"
+        )
+        (folder / "moved.sqlite").rename(folder / "run.sqlite")
+        until(lambda: view.state["status"]["kind"] == "ended", "the end")
+    finally:
+        view.close()
+
+
+def test_a_follower_that_fails_says_so_and_stops(tmp_path):
+    mission = fieldbo.load_mission("lake-level-set", {"agent": {"max_steps": 3}})
+    folder, record = begin(mission, tmp_path / "lake-1")
+
+    def fail(state, row):
+        raise ZeroDivisionError("a fault in the console")
+
+    told = list[str | None]()
+    with record:
+        follower = Follower(folder / "run.sqlite", fail, lambda: None, lambda: told.append(follower.problem))
+        follower.start()
+        try:
+            fieldbo.run(mission, record=record)
+            until(lambda: told, "the problem")
+        finally:
+            follower.close()
+    assert len(told) == 1
+    assert "stopped following the run" in told[0]
+    assert "a fault in the console" in told[0]
 
 
 def test_the_token_is_in_no_file(console):

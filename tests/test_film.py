@@ -1,7 +1,6 @@
 """Films: a run step by step, as MP4 or GIF."""
 
 import io
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,6 @@ from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.results.plot import Film, Moment
 from fieldbo.runs import film
 from fieldbo.runs.folder import begin
-
-needs_ffmpeg = pytest.mark.skipif(find_spec("imageio_ffmpeg") is None, reason="imageio-ffmpeg is missing")
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +99,6 @@ def test_a_gif_has_a_picture_for_each_moment_and_reports_its_progress(folder, tm
     assert told[-1] == ("drawing", 3, 3)
 
 
-@needs_ffmpeg
 def test_an_mp4_plays_at_its_rate_and_holds_its_end(folder, tmp_path):
     import imageio_ffmpeg
 

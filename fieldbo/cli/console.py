@@ -121,6 +121,7 @@ def _record(run: str, *, by_hand: bool, vehicles: list[str], settings: list[str]
     from fieldbo.console.start import NotStartedError, start
     from fieldbo.errors import InputError
     from fieldbo.mission.catalogue import list_missions
+    from fieldbo.runs.folder import next_folder
     from fieldbo.runs.load import record_file
 
     starts = by_hand or bool(vehicles) or out is not None or run.endswith(".toml")
@@ -136,14 +137,8 @@ def _record(run: str, *, by_hand: bool, vehicles: list[str], settings: list[str]
     arguments = [part for name in chosen for part in ("--vehicle", name)]
     arguments += [part for pair in settings for part in ("--set", pair)]
     try:
-        return start(run, _next_folder(run) if out is None else out, arguments)
+        name = Path(run).stem if run.endswith(".toml") else run
+        return start(run, next_folder(name) if out is None else out, arguments)
     except NotStartedError as error:
         typer.echo(f"fieldbo: {error}", err=True)
         raise typer.Exit(2) from None
-
-
-def _next_folder(mission: str) -> Path:
-    """Return the next free run folder of a mission."""
-    name = Path(mission).stem if mission.endswith(".toml") else mission
-    taken = [p.name.removeprefix(f"{name}-") for p in Path("runs").glob(f"{name}-*")]
-    return Path("runs") / f"{name}-{1 + max((int(t) for t in taken if t.isdecimal()), default=0)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,14 +28,3 @@ def checked(format: str | None, width: str) -> tuple[str | None, str]:
 
     plot.check(format, width, ("--format", "--width"))
     return format, width
-
-
-def written(file: Path, content: bytes) -> None:
-    """Write a picture or a film as a whole; raise an `InputError` if it can't be written."""
-    from fieldbo.errors import InputError
-    from fieldbo.mission.files import write_whole
-
-    try:
-        write_whole(file, content)
-    except OSError as error:
-        raise InputError(f"{file} can't be written: {error.strerror}", where="--out") from None

@@ -89,8 +89,9 @@ def plot(
     """Draw one picture of a run, or of a comparison."""
     import io
 
-    from fieldbo.cli.pictures import checked, written
+    from fieldbo.cli.pictures import checked
     from fieldbo.errors import UnknownNameError
+    from fieldbo.mission.files import write_output
     from fieldbo.results import plot as pictures
     from fieldbo.results.plot.formats import in_style
 
@@ -114,7 +115,7 @@ def plot(
             else _of_run(source, kind, layer, width)
         )
         pictures.save(figure, content, extension)
-    written(file, content.getvalue())
+    write_output(file, content.getvalue())
     typer.echo(f"picture in {file}")
 
 

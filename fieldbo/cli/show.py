@@ -32,8 +32,9 @@ def show(
     """Describe a world and draw its field; for a live world, draw its sites."""
     import io
 
-    from fieldbo.cli.pictures import checked, written
+    from fieldbo.cli.pictures import checked
     from fieldbo.mission.description import describe_world
+    from fieldbo.mission.files import write_output
     from fieldbo.mission.load import load_world
     from fieldbo.results import plot
 
@@ -44,6 +45,6 @@ def show(
     file = out or Path(f"{loaded.name}.{kind}")
     content = io.BytesIO()
     plot.save(plot.world_picture(loaded, threshold, width), content, kind)
-    written(file, content.getvalue())
+    write_output(file, content.getvalue())
     what = "picture of the sites" if loaded.live else "picture"
     typer.echo(f"{what} in {file}")

@@ -33,6 +33,8 @@ class Follower:
         Called with the state before each row, and the row; then the row is replayed.
     on_change : Callable
         Called after new rows were replayed, or when the process that writes them appears or ends.
+    on_problem : Callable
+        Called when `problem` changes.
 
     Attributes
     ----------
@@ -41,26 +43,33 @@ class Follower:
         Number of rows replayed.
     alive : bool
         Whether a process carries the run out.
+    problem : str or None
+        Why the state is older than the record; None if it is not.
     vehicles : list of dict
         Settings of the vehicles with which it is carried out.
     """
 
     def __init__(
-        self, file: Path, on_row: Callable[[RunState, Row], object], on_change: Callable[[Follower], object]
+        self,
+        file: Path,
+        on_row: Callable[[RunState, Row], object],
+        on_change: Callable[[], object],
+        on_problem: Callable[[], object],
     ) -> None:
-        self.file, self._on_row, self._on_change = file, on_row, on_change
+        self.file, self._on_row, self._on_change, self._on_problem = file, on_row, on_change, on_problem
         with Record(file) as record:
             self.state = RunState(mission_of(record), record.name, scored=False)
             self.vehicles = record.vehicles
         self.rows, self.alive = 0, False
+        self.problem: str | None = None
         self._seen: tuple[float, ...] = ()
         self._looked_s = -_ALIVE_S
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
 
     def start(self) -> None:
-        """Read what is there, and go on in the background."""
-        self.look()
+        """Read what is there, and continue in the background."""
+        self._replay(self._new_rows())
         self._thread.start()
 
     def close(self) -> None:
@@ -70,27 +79,45 @@ class Follower:
             self._thread.join()
 
     def _run(self) -> None:
-        while not self._closing.wait(_POLL_S):
-            try:
-                self.look()
-            except FieldboError as error:  # a moment later it may be readable again
-                _log.warning("%s can't be followed at present: %s", self.file, error)
+        try:
+            while not self._closing.wait(_POLL_S):
+                try:
+                    rows = self._new_rows()
+                except FieldboError as error:  # a moment later it may be readable again
+                    self._tell(f"the record can't be read at present: {error}")
+                    continue
+                self._replay(rows)
+                self._tell(None)
+        except Exception as error:  # a row may be half replayed, and what follows it would be wrong
+            _log.exception("%s can't be followed any longer", self.file)
+            self._tell(f"this console stopped following the run, start it again: {error!r}")
 
-    def look(self) -> None:
-        """Replay the rows that are new."""
-        changed = self._look_for_process()
+    def _tell(self, problem: str | None) -> None:
+        """Tell viewers of a problem, or that it is over."""
+        if problem != self.problem:
+            self.problem = problem
+            if problem is not None:
+                _log.warning("%s: %s", self.file, problem)
+            self._on_problem()
+
+    def _new_rows(self) -> list[Row]:
+        """Read the rows that are new."""
         written = _written(self.file)
-        if written != self._seen:
-            with Record(self.file) as record:
-                rows, self.vehicles = record.rows()[self.rows :], record.vehicles
-            self._seen = written
-            for row in rows:
-                self._on_row(self.state, row)
-                self.state.replay([row])
-                self.rows += 1
-            changed |= bool(rows)
-        if changed:
-            self._on_change(self)
+        if written == self._seen:
+            return []
+        with Record(self.file) as record:
+            rows, self.vehicles = record.rows()[self.rows :], record.vehicles
+        self._seen = written
+        return rows
+
+    def _replay(self, rows: list[Row]) -> None:
+        """Replay rows, and tell viewers if anything has changed."""
+        for row in rows:
+            self._on_row(self.state, row)
+            self.state.replay([row])
+            self.rows += 1
+        if self._look_for_process() or rows:
+            self._on_change()
 
     def _look_for_process(self) -> bool:
         """Look whether a process carries the run out; return whether that has changed."""

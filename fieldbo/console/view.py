@@ -64,7 +64,7 @@ class View:
         self.streams = Streams()
         self.state: Mapping[str, Any] = {}
         self.map: Mapping[str, Any] = {}
-        self._follower = Follower(file, self._on_row, self._on_change)
+        self._follower = Follower(file, self._on_row, self._on_change, self._on_problem)
         self.mission: Mission = self._follower.state.mission
         self.file = file
         self.plane: Plane | None = None if cell_runs_of(self.mission).names else plane_of(self.domain)
@@ -110,12 +110,16 @@ class View:
         if (text := line_of(row, state)) is not None:
             self._log.append({"row": row.seq, "time": row.time_utc, **text})
 
-    def _on_change(self, follower: Follower) -> None:
-        state = follower.state
+    def _on_change(self) -> None:
+        state = self._follower.state
         result = state.result()
-        self.state = self._state(follower, result)
+        self.state = self._state(self._follower, result)
         if self.plane is not None:
             self.map = self._map(state, result, self.plane)
+        self.streams.changed()
+
+    def _on_problem(self) -> None:
+        self.state = {**self.state, "status": _status(self._follower)}
         self.streams.changed()
 
     # -- the state -------------------------------------------------------------------------------------
@@ -272,6 +276,8 @@ def _finite(value: float) -> float | None:
 def _status(follower: Follower) -> dict[str, str]:
     """Return what a run is doing, as a kind and in words."""
     state = follower.state
+    if follower.problem is not None:
+        return {"kind": "dead", "text": f"Not up to date: {follower.problem}"}
     if state.end_reason is not None:
         return {"kind": "ended", "text": f"Ended: {state.end_reason.value}"}
     if not follower.alive:

@@ -15,7 +15,7 @@ import fieldbo
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError
 from fieldbo.messages import order_number
-from fieldbo.mission.files import write_whole
+from fieldbo.mission.files import write_output
 from fieldbo.pages import field_map, tables
 from fieldbo.pages.course import Course, Frame, evenly, replayed
 from fieldbo.pages.html import page
@@ -73,15 +73,7 @@ def write_report(run: Path | str, out: Path | str | None = None) -> Path:
     recorded = read_run(run)
     to = recorded.folder / FILE if to is None else to
     content = report_page(recorded)
-    try:
-        write_whole(to, content)
-    except OSError as error:
-        raise InputError(
-            f"{to} can't be written: {error.strerror}",
-            expected="a file in a folder that exists and can be written",
-            where="--out",
-            fix="name another file with --out",
-        ) from None
+    write_output(to, content)
     return to
 
 

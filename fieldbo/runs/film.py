@@ -15,7 +15,7 @@ from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.belief.confidence import moments as mean_and_sd
 from fieldbo.errors import InputError
 from fieldbo.messages import Observation
-from fieldbo.mission.files import write_whole
+from fieldbo.mission.files import write_output
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer, answer_of
 from fieldbo.results.plot.films import Film, Moment
 from fieldbo.results.plot.formats import format_of
@@ -99,10 +99,7 @@ def animate(
             yield frame
 
     content = (_gif if kind == "gif" else _mp4)(frames(), fps)
-    try:
-        write_whole(target, content)
-    except OSError as error:
-        raise InputError(f"{target} can't be written: {error.strerror}", where="--out") from None
+    write_output(target, content)
     return target
 
 

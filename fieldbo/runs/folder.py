@@ -79,7 +79,7 @@ def begin(
         )
     Agent(mission)  # raises before there is a folder if the policy can't start from there
     settings, prior = pinned(mission)
-    folder = _make(out) if out is not None else _next(Path("runs"), mission.name)
+    folder = _make(out) if out is not None else _make_next(mission.name)
     head = "# The mission as it was run. To run it again: fieldbo run THIS_FILE\n\n"
     world = folder / mission.world.name
     try:
@@ -264,14 +264,18 @@ def _make(folder: Path) -> Path:
     return folder
 
 
-def _next(parent: Path, name: str) -> Path:
-    """Make the next free numbered folder, even if another process does the same at the same time."""
-    taken = [p.name.removeprefix(f"{name}-") for p in parent.glob(f"{name}-*")]
-    n = max((int(t) for t in taken if t.isdecimal()), default=0)
+def next_folder(mission: str, parent: Path = Path("runs")) -> Path:
+    """Return the next free run folder of a mission, ``runs/<mission>-<n>``; it is not made yet."""
+    taken = [p.name.removeprefix(f"{mission}-") for p in parent.glob(f"{mission}-*")]
+    return parent / f"{mission}-{1 + max((int(t) for t in taken if t.isdecimal()), default=0)}"
+
+
+def _make_next(mission: str) -> Path:
+    """Make the next free run folder, even if another process does the same at the same time."""
     while True:
-        n += 1
+        folder = next_folder(mission)
         try:
-            return _make(parent / f"{name}-{n}")
+            return _make(folder)
         except InputError:
-            if not (parent / f"{name}-{n}").exists():
+            if not folder.exists():
                 raise
