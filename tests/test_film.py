@@ -5,14 +5,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from page_runs import pond
 from PIL import Image
 from test_cell_pictures import run as cell
 from test_plot import QUESTIONS, small_mission
+from underway import Underway
+from underway import command as commanded
 
 import fieldbo
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.results.plot import Film, Moment
 from fieldbo.runs import film
+from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.folder import begin
 
 
@@ -75,6 +80,7 @@ def test_every_kind_of_domain_makes_a_film(name, question):
     last = Moment(
         len(result.curve),
         len(result.observations),
+        0,
         mean,
         mean - 1,
         mean + 1,
@@ -200,3 +206,29 @@ def test_plot_says_what_is_wrong(command, folder, args, message, tmp_path, monke
     assert status == 2
     assert message in error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_area_is_shown_from_when_it_was_closed(tmp_path):
+    mission = pond(tmp_path)
+    area = Obstacle("buoys", corners=((72.0, 42.0), (78.0, 42.0), (78.0, 48.0)))
+    vehicle = Underway(mission)
+    folder, record = begin(mission, tmp_path / "pond-1")
+
+    def close(vehicle):
+        if vehicle.count == 6:
+            append(commands_file(record.file), commanded("no-go", areas=(area,)))
+
+    vehicle.on_poll = close
+    with record:
+        fieldbo.run(mission, [vehicle], record=record)
+    result, moments = film.replayed(folder / "run.sqlite", 1, lambda *_: None)
+
+    shown, seen = Film(result, moments), []
+    for number, now in enumerate(moments):
+        shown.draw(number)
+        (drawn,) = (p for p in shown.figure.axes[0].patches if p.get_label() == "closed under way")
+        assert drawn.get_visible() == bool(now.areas)
+        seen.append(drawn.get_visible())
+    assert seen == sorted(seen)
+    assert not seen[0]
+    assert seen[-1]

@@ -362,9 +362,17 @@ def test_the_picture_of_the_curve_reaches_to_all_batteries():
 
 def test_the_picture_of_the_ledger_adds_up_all_batteries():
     result = run(mission_with(3))
-    spent = result.plot.ledger()["spent"].get_ydata()
+    drawn = result.plot.ledger()
+    spent = drawn["spent"].get_ydata()
     assert spent[-1] == pytest.approx(result.cost)
     assert np.all(np.diff(spent) >= -1e-9)
+    recharged = [
+        k for k, (order, _, _) in enumerate(result.accounts[0].lines, start=1) if isinstance(order, Recharge)
+    ]
+    assert len(recharged) == 2
+    for view, shift in (("total", 0.0), ("orders", -0.5)):
+        changes = result.plot.ledger(view=view)["changes"].get_segments()
+        assert [line[0, 0] for line in changes] == [k + shift for k in recharged]
 
 
 def test_a_comparison_names_each_column_once_and_counts_all_batteries(tmp_path):

@@ -85,6 +85,17 @@ def test_the_site_that_an_operator_wants_is_next(mission, tmp_path):
     assert ordered.body["why"] == {"operator": "next"}
 
 
+def test_a_wanted_site_that_was_not_read_after_all_is_noted(mission, tmp_path):
+    for folder in ("sent home", "read"):
+        (tmp_path / folder).mkdir()
+    wanted = {4: command("next", site=[4.1, 3.2])}
+    sent_home, _, _ = steered(mission, tmp_path / "sent home", wanted | {5: command("home")})
+    read, _, _ = steered(mission, tmp_path / "read", wanted)
+
+    assert "an operator wanted a reading at [4.0, 3.0] next, but none was taken" in sent_home.notes
+    assert not any("wanted" in note for note in read.notes)
+
+
 def test_a_vehicle_that_is_sent_home_turns_round_and_the_run_ends_there(mission, tmp_path):
     result, _, rows = steered(mission, tmp_path, {7: command("home")})
 

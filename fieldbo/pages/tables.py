@@ -13,7 +13,7 @@ from fieldbo.messages import Correction, GoHome, Lost, Observation, Order, Recha
 from fieldbo.pages.course import Course, Frame
 from fieldbo.results.answers import LevelSetAnswer
 from fieldbo.results.formatting import extreme, rounded
-from fieldbo.runs.explanation.words import place
+from fieldbo.runs.explanation.words import command_text, place
 
 MOST_ROWS = 500
 """Rows of a table; a longer one would make the page slow."""
@@ -239,9 +239,7 @@ def commands(course: Course) -> Table:
     rows = [
         {
             "after": command.after,
-            "what": f"{command.action.value} (hold: {command.hold})"
-            if command.hold
-            else command.action.value,
+            "what": command_text(course.result.mission, command),
             "by": command.by,
             "outcome": f"refused: {command.refused}" if command.refused else "obeyed",
         }

@@ -11,12 +11,14 @@ import numpy as np
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.budget_warnings import unaffordable
 from fieldbo.agent.ledger import Ledger
+from fieldbo.agent.steering import WANTED
 from fieldbo.agent.stopping import gaps_of, one_sided
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.domain.words import place_text
 from fieldbo.errors import counted
-from fieldbo.messages import Correction, EndReason, Lost, Observation, Query, Rejected, Telemetry
+from fieldbo.messages import Action, Correction, EndReason, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.results.answers import answer_of
 from fieldbo.results.contradictions import contradictions
 from fieldbo.results.formatting import rounded
@@ -89,6 +91,7 @@ def _commands(agent: Agent) -> Iterator[str]:
         yield f"commands obeyed: {', '.join(names)}"
     if refused := sum(bool(c.refused) for c in agent.commands):
         yield f"commands refused: {refused}"
+    yield from _unread(agent)
     unit = agent.mission.world.cost_unit
     for vehicle in agent.vehicles:
         for hold in dict.fromkeys(pause.hold for pause in vehicle.pauses):
@@ -99,6 +102,20 @@ def _commands(agent: Agent) -> Iterator[str]:
             if seconds or spent:
                 drained = rounded(spent, vehicle.spec.battery)
                 yield f"{what}: {seconds:,.0f} s, and {drained} {unit} of the battery"
+
+
+def _unread(agent: Agent) -> Iterator[str]:
+    """Yield the sites that an operator wanted next, and where no reading was taken after all."""
+    ordered = [issued.order for issued in agent.issued.values() if issued.why == WANTED]
+    outstanding = {str(order.id) for order in agent.pending}
+    read = {e.order for e in agent.history if isinstance(e, Observation) and len(e.values)}
+    obeyed = [c.site for c in agent.commands if c.action is Action.NEXT and not c.refused]
+    wanted = [tuple(site) for site in obeyed if site is not None]
+    done = [tuple(o.site) for o in ordered if isinstance(o, Query) and str(o.id) in read | outstanding]
+    waiting = [tuple(site) for vehicle in agent.vehicles if vehicle.ended is None for site in vehicle.wanted]
+    for site in (Counter(wanted) - Counter([*done, *waiting])).elements():
+        where = place_text(agent.domain, np.array(site))
+        yield f"an operator wanted a reading at {where} next, but none was taken"
 
 
 def _unheard(agent: Agent) -> Iterator[str]:

@@ -143,7 +143,7 @@ def replayed(record: Path, every: int, report: Progress) -> tuple[Result, Sequen
             f"{state.agent.run} has no step yet", expected="a run that settled at least one order"
         )
     end = _moment(state)
-    if end[:2] != moments[-1][:2]:  # steps that `every` leaves out, or the trip home
+    if end[:3] != moments[-1][:3]:  # steps that `every` leaves out, or the trip home
         moments.append(end)
     return state.result(), moments
 
@@ -157,6 +157,7 @@ def _moment(state: RunState) -> Moment:
     return Moment(
         len(state.curve),
         sum(isinstance(event, Observation) for event in agent.history),
+        len(agent.mission.world.no_go),
         np.array(mean_and_sd(surface, scale)[0]),
         np.array(low),
         np.array(high),

@@ -40,6 +40,8 @@ class Moment(NamedTuple):
     ----------
     steps, observations : int
         How many steps of the curve and observations there were.
+    areas : int
+        How many areas had been closed under way.
     mean, low, high : (N,) arrays
         Posterior mean, and both ends of the central 95%, in the quantity's unit.
     probability : (N,) array or None
@@ -50,6 +52,7 @@ class Moment(NamedTuple):
 
     steps: int
     observations: int
+    areas: int
     mean: Array
     low: Array
     high: Array
@@ -152,7 +155,7 @@ class _Map:
         self._field: Collection | None = None
         self._best: Line2D | None = None
         frame(ax, self._domain, named=True)
-        closed_areas(ax, outcome.mission.world.no_go)
+        self._areas = closed_areas(ax, outcome.mission.world.no_go)
         if self._domain.dimension == 2:
             means = [now.mean for now in moments]
             ends: Look = {"vmin": float(np.min(means)), "vmax": float(np.max(means))}
@@ -183,6 +186,8 @@ class _Map:
 
     def show(self, now: Moment) -> None:
         self._travel.show(now)
+        for number, area in enumerate(self._areas):
+            area.set_visible(number < now.areas)
         if self._field is None:
             return
         recolour(self._field, self._domain, now.mean)

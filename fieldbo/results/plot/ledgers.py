@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import UnknownNameError
@@ -74,10 +75,10 @@ def ledger_panel(
     -------
     dict of str to Artist or BarContainer
         For totals ``"planned"`` and ``"spent"``, lines that begin at 0 and include the trip home; the line at
-        the ``"battery"``; the band of the ``"reserve"``, if there is one; and ``"left"``, from the total to
-        the battery. For orders ``"planned"``, and ``"spent"``, a container of bars. With several vehicles,
-        the names end in ``" of vehicle k"``. Orders that are not settled yet, or have no declared cost, are
-        left out.
+        the ``"battery"``; the ``"changes"`` to another battery and the band of the ``"reserve"``, where there
+        are any; and ``"left"``, from the total to the battery. For orders ``"planned"``, ``"spent"``, a
+        container of bars, and ``"changes"``. With several vehicles, the names end in ``" of vehicle k"``.
+        Orders that are not settled yet, or have no declared cost, are left out.
 
     Raises
     ------
@@ -94,6 +95,7 @@ def ledger_panel(
         shown = color or hue(SERIES[number % len(SERIES)] if several else BLUE)
         draw = _totals if whole else _orders
         artists = draw(ax, outcome, account, number, of, shown, linewidth)
+        artists |= _changes(ax, account, whole, of, shown)
         drawn |= {f"{name}{of}": artist for name, artist in artists.items()}
         last = len(account.lines) if whole else max(_numbers(account), default=0.0)
         furthest = max(furthest, last + 0.6)
@@ -120,11 +122,28 @@ def _amounts(account: Account) -> tuple[Array, Array, Array]:
     return planned, spent, left
 
 
+def _changes(
+    ax: Axes, account: Account, whole: bool, of: str, colour: str | Colour
+) -> dict[str, Artist | BarContainer]:
+    """Draw a line where each battery but the first begins, between two orders."""
+    batteries = _batteries(account)
+    first = 1 + np.flatnonzero(np.diff(batteries))
+    if not len(first):
+        return {}
+    at = first if whole else np.array(_numbers(account))[first] - 0.5
+    look: Look = {"color": shade(0.6) if not of else colour, "linewidth": line_width(1.0), "zorder": 1.5}
+    where, label = ax.get_xaxis_transform(), f"battery changed{of}"
+    return {"changes": ax.vlines(at, 0.0, 1.0, transform=where, linestyle="-.", label=label, **look)}
+
+
+def _batteries(account: Account) -> NDArray[np.int64]:
+    """Return the number of the battery of each order (k,), counted from 1."""
+    return np.array([account.battery_of.get(str(order.id), 1) for order, _, _ in account.lines], dtype=int)
+
+
 def _before(account: Account, left: Array, battery: float) -> Array:
     """Return what the batteries before that of each order (k,) spent in all."""
-    number_of = np.array(
-        [account.battery_of.get(str(order.id), 1) for order, _, _ in account.lines], dtype=int
-    )
+    number_of = _batteries(account)
     before = np.zeros(len(number_of))
     for number in range(1, account.batteries_used):
         known = left[(number_of == number) & np.isfinite(left)]

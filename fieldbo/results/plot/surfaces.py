@@ -13,7 +13,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import Collection, PolyCollection
 from matplotlib.colorbar import Colorbar
 from matplotlib.contour import ContourSet
-from matplotlib.patches import PathPatch
+from matplotlib.patches import PathPatch, Polygon
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
@@ -224,13 +224,15 @@ def frame(ax: Axes, domain: Domain, *, named: bool = False, solid: Sequence[Obst
     _ground(ax, domain, domain.solid if solid is None else solid, named)
 
 
-def closed_areas(ax: Axes, areas: Sequence[Obstacle]) -> None:
-    """Draw the areas over the first two axes that were closed while a run was under way."""
+def closed_areas(ax: Axes, areas: Sequence[Obstacle]) -> list[Polygon]:
+    """Draw the areas over the first two axes that were closed while a run was under way; return them."""
+    drawn = list[Polygon]()
     for number, area in enumerate(areas):
         corners = shapely.get_coordinates(area.polygon.exterior)
         label = "closed under way" if number == 0 else None
         look: Look = {"facecolor": "none", "edgecolor": RED, "linewidth": line_width(1.2)}
-        ax.fill(*corners.T, hatch="xx", zorder=2.5, label=label, **look)
+        drawn += ax.fill(*corners.T, hatch="xx", zorder=2.5, label=label, **look)
+    return drawn
 
 
 def _oriented(ax: Axes, domain: Domain) -> None:

@@ -18,7 +18,8 @@ from fieldbo.costs.chain import Modular
 from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.words import place_text
-from fieldbo.messages import EndReason, Observation, Query
+from fieldbo.messages import Command, EndReason, Observation, Query
+from fieldbo.mission.mission import Mission
 from fieldbo.policies.choice import LEFT
 from fieldbo.runs.explanation.tables import (
     best_bound,
@@ -89,6 +90,32 @@ def place(domain: Domain, site: Array) -> str:
         f"{axis.name} free" if math.isnan(x) else f"{axis.name} {number(x)} {axis.unit}".rstrip()
         for axis, x in zip(domain.axes, site.tolist(), strict=True)
     )
+
+
+def command_text(mission: Mission, command: Command) -> str:
+    """Return what a command asks for.
+
+    Examples
+    --------
+    >>> from fieldbo.testing.small import small_mission
+    >>> mission = small_mission()
+    >>> command_text(mission, Command("a", "next", site=[4.0, 2.0]))
+    'next: x 4 m, y 2 m'
+    >>> command_text(mission, Command("b", "pause", hold="wind"))
+    'pause (hold: wind)'
+    """
+    text = command.action.value
+    if command.site is not None:  # one that was refused may have any length
+        domain, site = mission.world.domain, command.site
+        text += f": {site.tolist() if command.refused else place(domain, site)}"
+    elif command.order is not None:
+        text += f": order {command.order}"
+    elif command.areas:
+        text += f": {', '.join(area.name for area in command.areas)}"
+    if command.hold:
+        text += f" (hold: {command.hold})"
+    several = len(mission.vehicles) > 1 and command.vehicle is not None
+    return f"{text} (vehicle {command.vehicle})" if several else text
 
 
 def best_of(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[dict[str, Any]]:
