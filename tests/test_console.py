@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 import fieldbo
 from fieldbo.console.follower import Follower
+from fieldbo.console.start import start
 from fieldbo.console.view import View
 from fieldbo.errors import InputError
 from fieldbo.runs.folder import begin
@@ -381,6 +383,33 @@ def test_a_follower_that_fails_says_so_and_stops(tmp_path):
     assert len(told) == 1
     assert "stopped following the run" in told[0]
     assert "a fault in the console" in told[0]
+
+
+def test_a_console_does_not_mix_two_runs_of_one_folder(tmp_path):
+    mission = fieldbo.load_mission("lake-level-set", {"agent": {"max_steps": 3}})
+
+    def recorded_run():
+        folder, record = begin(mission, tmp_path / "lake-1")
+        with record:
+            fieldbo.run(mission, record=record)
+        return folder
+
+    view = View(recorded_run() / "run.sqlite")
+    try:
+        shutil.rmtree(tmp_path / "lake-1")
+        time.sleep(1.1)  # times of creation are in seconds
+        recorded_run()
+        until(lambda: "another run" in view.state["status"]["text"], "the other run to be noticed")
+    finally:
+        view.close()
+
+
+def test_a_mission_is_not_started_into_a_folder_that_exists_and_no_log_is_lost(tmp_path):
+    (tmp_path / "lake-1").mkdir()
+    (tmp_path / "lake-1.log").write_text("precious")
+    with pytest.raises(InputError, match="exists"):
+        start("lake-level-set", tmp_path / "lake-1", [])
+    assert (tmp_path / "lake-1.log").read_text() == "precious"
 
 
 def test_the_token_is_in_no_file(console):

@@ -140,8 +140,8 @@ def test_a_run_folder_holds_the_holds(tmp_path, monkeypatch):
     assert fieldbo.load_mission(folder / "mission.toml").holds == mission.holds != ()
     assert fieldbo.load_run(folder).mission.holds == mission.holds
     assert [note for note in result.notes if "could do nothing" in note] == [
-        "nothing was heard of the channel wind: the hold wind could do nothing",
-        "nothing was heard of the channel voltage: the hold voltage could do nothing",
+        "nothing was heard from the channel wind: the hold wind could do nothing",
+        "nothing was heard from the channel voltage: the hold voltage could do nothing",
     ]
 
 
@@ -616,7 +616,7 @@ def test_a_watched_channel_that_falls_silent_is_a_doubt(on_air, monkeypatch):
     say(ChannelReport("wind", 9.0))
     (heard,) = (event for event in vehicle.events(0.0) if isinstance(event, Telemetry))
     assert len(heard.doubts) == 1
-    assert "nothing was heard of the channel voltage" in heard.doubts[0]
+    assert "nothing was heard from the channel voltage" in heard.doubts[0]
 
 
 def test_values_heard_before_a_run_is_resumed_are_told_again(on_air):

@@ -20,6 +20,7 @@ from fieldbo.errors import InputError, RefusedError, UnconfirmedError
 from fieldbo.messages import Action, Command, Lost, Query, from_plain, to_plain
 from fieldbo.mission.areas import areas_in
 from fieldbo.runs.commands import append
+from fieldbo.runs.explanation.words import command_text
 from fieldbo.runs.folder import begin
 from fieldbo.runs.loop import Stopped
 from fieldbo.runs.record.record import Record
@@ -94,6 +95,34 @@ def test_a_wanted_site_that_was_not_read_after_all_is_noted(mission, tmp_path):
 
     assert "an operator wanted a reading at [4.0, 3.0] next, but none was taken" in sent_home.notes
     assert not any("wanted" in note for note in read.notes)
+
+
+def test_a_wanted_site_that_is_read_after_the_run_was_resumed_is_not_noted(mission, tmp_path):
+    wanted = command("next", site=[4.0, 3.0])
+    steered(mission, tmp_path, {4: wanted, 5: command("home")})
+    append(tmp_path / "commands.sqlite", command("next", site=[4.0, 3.0]))
+    with Record(tmp_path / "run.sqlite") as record:
+        result = resume(mission, record, [Underway(mission)])
+
+    assert [4.0, 3.0] in result.sites.tolist()
+    assert not any("wanted" in note for note in result.notes)
+
+
+def test_an_obeyed_command_keeps_only_what_belongs_to_its_action(mission, tmp_path):
+    area = Obstacle("buoy", corners=((1.5, 1.5), (2.5, 1.5), (2.5, 2.5)))
+    odd = {"site": [1.0, 2.0, 3.0], "areas": (area,), "order": "<b>"}
+    _, _, rows = steered(mission, tmp_path, {4: command("pause", **odd), 8: command("continue", **odd)})
+
+    for given in commands_in(rows):
+        assert (given.refused, given.site, given.areas, given.order) == ("", None, (), None)
+
+
+@pytest.mark.parametrize("action", ["pause", "continue", "next", "skip", "no-go", "home", "stop"])
+@pytest.mark.parametrize("refused", ["", "too far"])
+def test_a_command_with_any_site_can_be_put_into_words(mission, action, refused):
+    for site in (None, [1.0], [1.0, 2.0, 3.0]):
+        given = command(action, site=site, order="<b>", refused=refused)
+        assert command_text(mission, given).startswith(action)
 
 
 def test_a_vehicle_that_is_sent_home_turns_round_and_the_run_ends_there(mission, tmp_path):

@@ -42,6 +42,12 @@ def completed(agent: Agent, command: Command) -> Command:
     """
     if command.action in (Action.NO_GO, Action.STOP):
         command = replace(command, vehicle=None)  # they concern all vehicles
+    command = replace(  # without what belongs to other actions
+        command,
+        site=command.site if command.action is Action.NEXT else None,
+        order=command.order if command.action is Action.SKIP else None,
+        areas=command.areas if command.action is Action.NO_GO else (),
+    )
     if command.vehicle is not None and command.vehicle >= len(agent.vehicles):
         raise InputError(
             f"there is no vehicle {command.vehicle}",

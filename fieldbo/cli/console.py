@@ -52,8 +52,8 @@ def console(
         str | None,
         typer.Option(
             help="Serve other devices, too, at this address or name of this machine. Whoever has the printed "
-            "address can then watch and steer the vehicle from there; without --cert, everybody on that "
-            "network can read it along.",
+            "address can then watch and steer the vehicle from there; without --cert, anyone on that "
+            "network can read the address, too.",
             metavar="ADDRESS",
         ),
     ] = None,

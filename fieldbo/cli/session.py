@@ -191,8 +191,7 @@ def _show_trouble(console: Console, read: Contradictions | None, event: Event) -
         problem = "lost" if isinstance(event, Lost) else "rejected"
         console.print(f"  {event.order} {problem}: {event.reason}", style="yellow", markup=False)
     elif isinstance(event, Observation) and not event.complete:
-        ended = "was cut short" if len(event.values) else "ended without a reading"
-        console.print(f"  {event.order} {ended}", style="yellow", markup=False)
+        console.print(f"  {event.order} was cut short", style="yellow", markup=False)
     elif isinstance(event, Correction):
         values = ", ".join("failed" if isnan(x) else f"{x:g}" for x in event.values.tolist())
         console.print(f"  {event.order} corrected: {values}", style="yellow", markup=False)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fieldbo.errors import FieldboError
+from fieldbo.errors import FieldboError, RecordError
 from fieldbo.runs.load import mission_of
 from fieldbo.runs.record.lock import is_being_written
 from fieldbo.runs.record.record import Record
@@ -59,7 +59,7 @@ class Follower:
         self.file, self._on_row, self._on_change, self._on_problem = file, on_row, on_change, on_problem
         with Record(file) as record:
             self.state = RunState(mission_of(record), record.name, scored=False)
-            self.vehicles = record.vehicles
+            self.vehicles, self._begun = record.vehicles, record.begun_utc
         self.rows, self.alive = 0, False
         self.problem: str | None = None
         self._seen: tuple[float, ...] = ()
@@ -90,6 +90,7 @@ class Follower:
                 self._tell(None)
         except Exception as error:  # a row may be half replayed, and what follows it would be wrong
             _log.exception("%s can't be followed any longer", self.file)
+            self.alive = False
             self._tell(f"this console stopped following the run, start it again: {error!r}")
 
     def _tell(self, problem: str | None) -> None:
@@ -106,6 +107,8 @@ class Follower:
         if written == self._seen:
             return []
         with Record(self.file) as record:
+            if record.begun_utc != self._begun:
+                raise RecordError(f"{self.file} holds another run now; start the console again")
             rows, self.vehicles = record.rows()[self.rows :], record.vehicles
         self._seen = written
         return rows

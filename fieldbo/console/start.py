@@ -1,4 +1,4 @@
-"""Start a mission in a process of its own, which goes on when the console ends."""
+"""Start a mission in a process of its own, which continues when the console ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fieldbo.errors import FieldboError
-from fieldbo.runs.folder import RECORD
+from fieldbo.runs.folder import RECORD, exists_already
 
 _PATIENCE_S = 120.0
 _POLL_S = 0.1
@@ -36,9 +36,13 @@ def start(mission: str, out: Path, arguments: Sequence[str]) -> Path:
 
     Raises
     ------
+    InputError
+        The run folder exists.
     NotStartedError
         It ended without a record, or made none in time.
     """
+    if out.exists():
+        raise exists_already(out)
     log = out.with_name(f"{out.name}.log")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as writing:

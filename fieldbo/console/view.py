@@ -119,7 +119,7 @@ class View:
         self.streams.changed()
 
     def _on_problem(self) -> None:
-        self.state = {**self.state, "status": _status(self._follower)}
+        self.state = {**self.state, "status": _status(self._follower), "alive": self._follower.alive}
         self.streams.changed()
 
     # -- the state -------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ class View:
             "at": self._drawn(at[None])[0] if self.plane is not None else None,
             "left": vehicle.ledger.left if latest is None or latest.remaining is None else latest.remaining,
             "battery": vehicle.spec.battery,
-            "home": None if vehicle.spec.home is None else home,
+            "home": None if vehicle.spec.home is None or state.end_reason is not None else home,
             "left_s": None if vehicle.spec.time_limit_s is None else vehicle.time_ledger.left,
             "heard": self._heard.get(number),
             "lost": vehicle.lost_in_a_row,

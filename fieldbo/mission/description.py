@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import shapely
 
-from fieldbo._numerics.arrays import Mask
 from fieldbo.costs.chain import Modular
 from fieldbo.costs.control_sets import Subset
 from fieldbo.domain.axes import Axis
@@ -168,9 +167,12 @@ def _cost(world: World) -> str:
     elif not len(sites):
         amount = "no path"
     else:
-        sets: list[Mask | None] = [s.controls for s in domain.control_sets] or [None]
         costs = np.concatenate(
-            [cost.to(world.start, sites, controls, level) for level in range(settings) for controls in sets]
+            [
+                cost.to(world.start, sites, controls, level)
+                for level in range(settings)
+                for controls in domain.control_masks
+            ]
         )
         amount = f"{costs.min():.4g} to {costs.max():.4g} {world.cost_unit}"
     unreachable = domain.size - len(sites)

@@ -9,7 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from fieldbo.messages import Correction, GoHome, Lost, Observation, Order, Recharge, Rejected, order_number
+from fieldbo.domain.axes import Axis
+from fieldbo.messages import (
+    Correction,
+    GoHome,
+    Lost,
+    Observation,
+    Order,
+    Query,
+    Recharge,
+    Rejected,
+    order_number,
+)
 from fieldbo.pages.course import Course, Frame
 from fieldbo.results.answers import LevelSetAnswer
 from fieldbo.results.formatting import extreme, rounded
@@ -19,7 +30,6 @@ MOST_ROWS = 500
 """Rows of a table; a longer one would make the page slow."""
 
 _POLICY = "policy"  # the reason that orders share
-_DEGREES = ("latitude", "longitude")
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ def outcomes(course: Course) -> dict[str, list[Any]]:
     return found
 
 
-def result_of(course: Course, events: list[Any]) -> str:
+def result_of(course: Course, order: Order, events: list[Any]) -> str:
     """Return what came of an order in words."""
     quantity = course.result.mission.world.quantity
     if not events:
@@ -64,9 +74,16 @@ def result_of(course: Course, events: list[Any]) -> str:
         ends = f", {min(known):.4g} to {quantity.amount(max(known))}" if known else ""
         return f"{len(values)} readings{ends}"
     last = events[-1]
-    if isinstance(last, Rejected):
-        return f"rejected: {last.reason}"
-    return f"lost: {last.reason}" if isinstance(last, Lost) else "no reading"
+    if str(order.id) in course.agent.withdrawn and not getattr(last, "complete", False):
+        return "taken back by a command"
+    return _without_reading(order, last)
+
+
+def _without_reading(order: Order, last: Any) -> str:
+    """Return how an order ended that brought no reading, from its last event."""
+    if isinstance(last, Rejected | Lost):
+        return f"{'lost' if isinstance(last, Lost) else 'rejected'}: {last.reason}"
+    return "no reading" if isinstance(order, Query) else "done" if last.complete else "cut short"
 
 
 def _value(value: float, quantity: Any) -> str:
@@ -114,8 +131,8 @@ def facts(course: Course, frame: Frame, came: Mapping[str, list[Any]]) -> list[t
     shown = [("step", f"{frame.number} of {len(course.result.curve)}")]
     if frame.order is not None:
         order = course.agent.issued[frame.order].order
-        shown.append(("went to", destination(course, order)))
-        shown.append(("read", result_of(course, came.get(frame.order, []))))
+        shown.append(("sent to", destination(course, order)))
+        shown.append(("result", result_of(course, order, came.get(frame.order, []))))
     shown.append(("cost", f"{rounded(step.cost, battery)} of {battery:,.10g} {unit}"))
     shown.append(("battery left", f"{rounded(step.remaining, battery)} {unit}"))
     if isinstance(answer, LevelSetAnswer):
@@ -185,7 +202,7 @@ def orders(course: Course, came: Mapping[str, list[Any]]) -> Table:
             number=number,
             vehicle=vehicle,
             to=destination(course, order),
-            result=result_of(course, came.get(str(order.id), [])),
+            result=result_of(course, order, came.get(str(order.id), [])),
             planned=_cost(entry.planned, largest),
             spent=_cost(entry.spent, largest),
             left=_cost(entry.left, battery),
@@ -214,17 +231,28 @@ def _share(value: float, whole: float) -> float:
 def readings(course: Course) -> tuple[list[str], Table]:
     """Return the header and the rows of the table of readings."""
     header, rows = course.result.readings()
-    shown = [[_cell(*pair) for pair in zip(header, row, strict=True)] for row in rows[:MOST_ROWS]]
+    axes = {axis.name: _decimals(axis) for axis in course.result.mission.world.domain.axes}
+    decimals = axes | {"latitude": 6, "longitude": 6}
+    shown = [
+        [_cell(name, value, decimals.get(name)) for name, value in zip(header, row, strict=True)]
+        for row in rows[:MOST_ROWS]
+    ]
     return [name.replace("_", " ") for name in header], Table(shown, len(rows))
 
 
-def _cell(name: str, value: Any) -> str:
+def _decimals(axis: Axis) -> int:
+    """Return the decimals that show a coordinate to a ten-thousandth of its axis."""
+    length = axis.high - axis.low
+    return max(0, 4 - math.floor(math.log10(length))) if length > 0 else 6
+
+
+def _cell(name: str, value: Any, decimals: int | None) -> str:
     if name == "order":
         return str(order_number(value))
     if isinstance(value, float | np.floating):
         if math.isnan(value):
             return ""
-        return f"{value:.6f}" if name in _DEGREES else f"{value:.5g}"
+        return f"{value:.5g}" if decimals is None else f"{value:.{decimals}f}"
     return "" if value is None else str(value)
 
 

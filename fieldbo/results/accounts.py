@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,6 +38,8 @@ class Account:
     battery_of : mapping of str to int
         Number of the battery with which each order was issued, counted from 1, by its id.
     batteries_used : int
+    taken_back : set of str
+        Ids of the orders that an operator took back.
     """
 
     lines: tuple[tuple[Order, Entry, Entry], ...]
@@ -50,6 +52,7 @@ class Account:
     pauses: tuple[Pause, ...] = ()
     battery_of: Mapping[str, int] = field(default_factory=dict)
     batteries_used: int = 1
+    taken_back: Set[str] = frozenset()
 
     @classmethod
     def of(cls, agent: Agent, vehicle: int) -> Account:
@@ -68,17 +71,23 @@ class Account:
             pauses=tuple(replace(pause) for pause in state.pauses),
             battery_of={k: number for number, k, _ in batteries},
             batteries_used=state.battery_number,
+            taken_back=frozenset(agent.withdrawn),
         )
 
     @property
     def planned(self) -> float:
         """Declared cost of the orders whose real cost is known, in the cost unit.
 
-        Orders without a declared cost count as 0.
+        Orders without a declared cost count as 0, and those that an operator took back as what they cost.
         """
-        return math.fsum(e.planned for _, e, _ in self.lines if not math.isnan(e.spent + e.planned))
+        return math.fsum(
+            self._expected(o, e) for o, e, _ in self.lines if not math.isnan(e.spent + e.planned)
+        )
 
     @property
     def planned_s(self) -> float:
-        """Declared duration of the orders whose real duration is known, in seconds."""
-        return math.fsum(e.planned for _, _, e in self.lines if not math.isnan(e.spent))
+        """Declared duration of the orders whose real duration is known, in seconds; see `planned`."""
+        return math.fsum(self._expected(o, e) for o, _, e in self.lines if not math.isnan(e.spent))
+
+    def _expected(self, order: Order, entry: Entry) -> float:
+        return entry.spent if str(order.id) in self.taken_back else entry.planned

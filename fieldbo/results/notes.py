@@ -11,14 +11,23 @@ import numpy as np
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.budget_warnings import unaffordable
 from fieldbo.agent.ledger import Ledger
-from fieldbo.agent.steering import WANTED
 from fieldbo.agent.stopping import gaps_of, one_sided
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.domain.words import place_text
 from fieldbo.errors import counted
-from fieldbo.messages import Action, Correction, EndReason, Lost, Observation, Query, Rejected, Telemetry
+from fieldbo.messages import (
+    Action,
+    Correction,
+    EndReason,
+    Lost,
+    Observation,
+    Query,
+    Rejected,
+    Telemetry,
+    order_number,
+)
 from fieldbo.results.answers import answer_of
 from fieldbo.results.contradictions import contradictions
 from fieldbo.results.formatting import rounded
@@ -106,16 +115,19 @@ def _commands(agent: Agent) -> Iterator[str]:
 
 def _unread(agent: Agent) -> Iterator[str]:
     """Yield the sites that an operator wanted next, and where no reading was taken after all."""
-    ordered = [issued.order for issued in agent.issued.values() if issued.why == WANTED]
-    outstanding = {str(order.id) for order in agent.pending}
-    read = {e.order for e in agent.history if isinstance(e, Observation) and len(e.values)}
-    obeyed = [c.site for c in agent.commands if c.action is Action.NEXT and not c.refused]
-    wanted = [tuple(site) for site in obeyed if site is not None]
-    done = [tuple(o.site) for o in ordered if isinstance(o, Query) and str(o.id) in read | outstanding]
-    waiting = [tuple(site) for vehicle in agent.vehicles if vehicle.ended is None for site in vehicle.wanted]
-    for site in (Counter(wanted) - Counter([*done, *waiting])).elements():
-        where = place_text(agent.domain, np.array(site))
-        yield f"an operator wanted a reading at {where} next, but none was taken"
+    done = [event for event in agent.history if isinstance(event, Observation)]
+    read = {event.order for event in done if np.isfinite(event.values).any()}
+    read -= {event.order for event in done if not event.complete}
+    read |= {str(query.id) for query in agent.pending}
+    orders = [issued.order for key, issued in agent.issued.items() if key in read]
+    sites = [(order_number(order.id), tuple(order.site)) for order in orders if isinstance(order, Query)]
+    waiting = {tuple(site) for vehicle in agent.vehicles if vehicle.ended is None for site in vehicle.wanted}
+    obeyed = [c for c in agent.commands if c.action is Action.NEXT and not c.refused]
+    wanted = {tuple(c.site): c.after for c in obeyed if c.site is not None}  # since the last command
+    for site, after in wanted.items():
+        if site not in waiting and not any(number >= after and site == there for number, there in sites):
+            where = place_text(agent.domain, np.array(site))
+            yield f"an operator wanted a reading at {where} next, but none was taken"
 
 
 def _unheard(agent: Agent) -> Iterator[str]:
@@ -123,7 +135,7 @@ def _unheard(agent: Agent) -> Iterator[str]:
     heard = {name for e in agent.history if isinstance(e, Telemetry) for name in e.channels or ()}
     for hold in agent.mission.holds:
         if hold.channel not in heard:
-            yield f"nothing was heard of the channel {hold.channel}: the hold {hold.name} could do nothing"
+            yield f"nothing was heard from the channel {hold.channel}: the hold {hold.name} could do nothing"
 
 
 def _limits(agent: Agent, reason: EndReason | None) -> Iterator[str]:

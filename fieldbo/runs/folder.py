@@ -11,6 +11,7 @@ import platform
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from glob import escape
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path, PurePath
@@ -244,6 +245,16 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
+def exists_already(folder: Path) -> InputError:
+    """Return the error for a run folder that is to be made and exists."""
+    return InputError(
+        f"{folder} exists",
+        expected="a new folder: a run never overwrites another one",
+        where="--out",
+        fix="choose another name, or omit --out to use the next free name under runs/",
+    )
+
+
 def _make(folder: Path) -> Path:
     """Make a folder that must not exist yet."""
     try:
@@ -251,12 +262,7 @@ def _make(folder: Path) -> Path:
         folder.mkdir()
     except OSError as error:
         if isinstance(error, FileExistsError) and error.filename == str(folder):
-            raise InputError(
-                f"{folder} exists",
-                expected="a new folder: a run never overwrites another one",
-                where="--out",
-                fix="choose another name, or omit --out to use the next free name under runs/",
-            ) from None
+            raise exists_already(folder) from None
         parent = "" if error.filename == str(folder) else f" ({error.filename})"
         raise InputError(
             f"{folder} can't be made: {error.strerror}{parent}", expected="a writable folder", where="--out"
@@ -266,7 +272,7 @@ def _make(folder: Path) -> Path:
 
 def next_folder(mission: str, parent: Path = Path("runs")) -> Path:
     """Return the next free run folder of a mission, ``runs/<mission>-<n>``; it is not made yet."""
-    taken = [p.name.removeprefix(f"{mission}-") for p in parent.glob(f"{mission}-*")]
+    taken = [p.name.removeprefix(f"{mission}-") for p in parent.glob(f"{escape(mission)}-*")]
     return parent / f"{mission}-{1 + max((int(t) for t in taken if t.isdecimal()), default=0)}"
 
 

@@ -78,7 +78,7 @@ class _Watch:
         if self.now_s - self.heard_s > _SILENT_S:
             return ""
         if math.isnan(self.value):
-            return f"nothing was heard of {self.hold.channel} yet"
+            return f"nothing was heard from {self.hold.channel} yet"
         return f"{self.hold.channel} is {self._shown}" if self.is_beyond else ""
 
     @property

@@ -105,7 +105,7 @@ def _confirmed(file: Path, command: Command, wait_s: float) -> Command:
     while True:
         recorded = recorded_command(file, command.id)
         if recorded is not None and recorded.refused:
-            raise RefusedError(f"{file.parent} refused to {command.action.value}: {recorded.refused}")
+            raise RefusedError(f"{file.parent} refused {command.action.value}: {recorded.refused}")
         if recorded is not None:
             return recorded
         if time.monotonic() > end_s:

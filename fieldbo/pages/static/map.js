@@ -354,15 +354,21 @@
       return {
         at: [at.lat, at.lng],
         site: this.siteAt(at),
-        coordinates: this.geometry.axes.map((axis, j) => {
-          const value = axis.at + axis.per * (j ? at.lat : at.lng);
-          if (this.geometry.kind === "earth") return this._number(value, 5, j);
-          const shown = Number(value.toPrecision(4));
-          return (axis.name + " " + shown + " " + axis.unit).trim();
-        }),
+        coordinates: this._coordinates(at),
         obstacle: this._obstacleAt(at),
         reading: nearest,
       };
+    }
+
+    /* Return a point in words along each axis; on earth, latitude first. */
+    _coordinates(at) {
+      const words = this.geometry.axes.map((axis, j) => {
+        const value = axis.at + axis.per * (j ? at.lat : at.lng);
+        if (this.geometry.kind === "earth") return this._number(value, 5, j);
+        const shown = Number(value.toPrecision(4));
+        return (axis.name + " " + shown + " " + axis.unit).trim();
+      });
+      return this.geometry.kind === "earth" ? words.reverse() : words;
     }
 
     _obstacleAt(at) {

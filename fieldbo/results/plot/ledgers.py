@@ -37,13 +37,12 @@ def ledger_picture(outcome: Outcome, width: str = "screen") -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Two panels with a common axis of orders: both views of `ledger_panel`.
+        Two panels: both views of `ledger_panel`.
     """
     figure = new_figure(9, 6.5, width)
-    top, ax = figure.subplots(2, 1, sharex=True, height_ratios=[2, 3])
+    top, ax = figure.subplots(2, 1, height_ratios=[2, 3])
     ledger_panel(top, outcome, "orders")
     ledger_panel(ax, outcome, "total")
-    top.set_xlabel("")
     return finish(
         figure, f"{headline(outcome)}\nplanned and real cost of each order, and in total", [top, ax]
     )

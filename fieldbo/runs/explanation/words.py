@@ -18,7 +18,7 @@ from fieldbo.costs.chain import Modular
 from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.words import place_text
-from fieldbo.messages import Command, EndReason, Observation, Query
+from fieldbo.messages import Action, Command, EndReason, Observation, Query
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.choice import LEFT
 from fieldbo.runs.explanation.tables import (
@@ -104,13 +104,12 @@ def command_text(mission: Mission, command: Command) -> str:
     >>> command_text(mission, Command("b", "pause", hold="wind"))
     'pause (hold: wind)'
     """
-    text = command.action.value
-    if command.site is not None:  # one that was refused may have any length
-        domain, site = mission.world.domain, command.site
-        text += f": {site.tolist() if command.refused else place(domain, site)}"
-    elif command.order is not None:
+    text, domain, site = command.action.value, mission.world.domain, command.site
+    if command.action is Action.NEXT and site is not None:  # one that was refused may have any length
+        text += f": {place(domain, site) if len(site) == domain.dimension else site.tolist()}"
+    elif command.action is Action.SKIP and command.order is not None:
         text += f": order {command.order}"
-    elif command.areas:
+    elif command.action is Action.NO_GO and command.areas:
         text += f": {', '.join(area.name for area in command.areas)}"
     if command.hold:
         text += f" (hold: {command.hold})"

@@ -119,5 +119,5 @@ class Channels:
             if silent_s > _SILENT_S:
                 self._doubt(
                     f"silent {name}",
-                    f"nothing was heard of the channel {name} for {silent_s:.0f} s: a hold can't act on it",
+                    f"nothing was heard from the channel {name} for {silent_s:.0f} s: a hold can't act on it",
                 )

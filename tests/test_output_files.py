@@ -1,0 +1,63 @@
+"""Files and folders that a command writes: nothing is lost, whatever they are called."""
+
+import os
+import stat
+import sys
+import threading
+
+import pytest
+from page_runs import pond
+
+from fieldbo.errors import InputError
+from fieldbo.mission.files import write_output
+from fieldbo.mission.load import load_mission
+from fieldbo.runs.folder import begin, next_folder
+
+
+@pytest.mark.parametrize("name", [".", "", "/", "folder", "missing/file", "a\0b"])
+def test_what_cannot_be_written_is_an_error_that_names_the_option(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="can't be written"):
+        write_output(type(tmp_path)(name), b"new")
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_file_is_replaced_as_a_whole_and_keeps_its_mode(tmp_path):
+    file = tmp_path / "picture.png"
+    file.write_bytes(b"old")
+    file.chmod(0o600)
+    write_output(file, b"new")
+    assert file.read_bytes() == b"new"
+    if sys.platform != "win32":
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and pipes of POSIX")
+def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "real").write_bytes(b"old")
+    write_output(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+
+    os.mkfifo(tmp_path / "pipe")
+    got = []
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    write_output(tmp_path / "pipe", b"new")
+    reader.join()
+    assert got == [b"new"]
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_runs_are_numbered_even_if_the_name_of_a_mission_is_a_pattern(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pond(tmp_path)
+    (tmp_path / "pond.toml").rename(tmp_path / "pond[1].toml")
+    mission = load_mission("pond[1].toml")
+    for number in (1, 2):
+        assert next_folder("pond[1]").name == f"pond[1]-{number}"
+        folder, record = begin(mission)
+        record.close()
+        assert folder.name == f"pond[1]-{number}"
