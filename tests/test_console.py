@@ -396,10 +396,12 @@ def test_a_console_does_not_mix_two_runs_of_one_folder(tmp_path):
 
     view = View(recorded_run() / "run.sqlite")
     try:
+        rows = view.state["row"]
         shutil.rmtree(tmp_path / "lake-1")
-        time.sleep(1.1)  # times of creation are in seconds
         recorded_run()
-        until(lambda: "another run" in view.state["status"]["text"], "the other run to be noticed")
+        until(lambda: "another run is in its place" in view.state["status"]["text"], "the notice")
+        assert view.state["row"] == rows
+        assert not view.alive
     finally:
         view.close()
 

@@ -14,6 +14,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.messages import Correction, Query
 from fieldbo.results.contradictions import Contradictions, contradictions
+from fieldbo.testing import small_mission
 
 AXES = (Axis("east", "m", 0, 100), Axis("north", "m", 0, 80))
 LAKE = Domain.grid(AXES, (11, 9))  # sites 10 m apart
@@ -141,6 +142,6 @@ def test_a_live_run_names_a_contradiction_once_and_honours_its_correction():
     console, found = Console(file=out, width=500), Contradictions(LAKE, SENSOR)
     first, wrong, last = read([[50, 40]] * 3, [2.0, 20.0, 2.1])
     for event in (first, wrong, Correction("run/1", 0, np.array([2.0])), last):
-        _show_trouble(console, found, event)
+        _show_trouble(console, small_mission(), found, event)
     assert out.getvalue().count("contradict each other") == 1
     assert "run/1 corrected: 2" in out.getvalue()

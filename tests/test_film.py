@@ -5,12 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import underway
 from page_runs import pond
 from PIL import Image
 from test_cell_pictures import run as cell
 from test_plot import QUESTIONS, small_mission
-from underway import Underway
-from underway import command as commanded
 
 import fieldbo
 from fieldbo.domain.obstacles import Obstacle
@@ -211,12 +210,12 @@ def test_plot_says_what_is_wrong(command, folder, args, message, tmp_path, monke
 def test_an_area_is_shown_from_when_it_was_closed(tmp_path):
     mission = pond(tmp_path)
     area = Obstacle("buoys", corners=((72.0, 42.0), (78.0, 42.0), (78.0, 48.0)))
-    vehicle = Underway(mission)
+    vehicle = underway.Underway(mission)
     folder, record = begin(mission, tmp_path / "pond-1")
 
     def close(vehicle):
         if vehicle.count == 6:
-            append(commands_file(record.file), commanded("no-go", areas=(area,)))
+            append(commands_file(record.file), underway.command("no-go", areas=(area,)))
 
     vehicle.on_poll = close
     with record:

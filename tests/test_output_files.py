@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from page_runs import pond
@@ -18,8 +19,9 @@ from fieldbo.runs.folder import begin, next_folder
 def test_what_cannot_be_written_is_an_error_that_names_the_option(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="can't be written"):
-        write_output(type(tmp_path)(name), b"new")
+    with pytest.raises(InputError, match="can't be written") as caught:
+        write_output(Path(name), b"new")
+    assert caught.value.where == "--out"
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
 
 
@@ -49,6 +51,17 @@ def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path):
     reader.join()
     assert got == [b"new"]
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_number_that_only_the_file_system_knows_is_passed_over(tmp_path, monkeypatch):
+    """On a file system that ignores case, lake-1 is in the way of LAKE-1, and no pattern finds it."""
+    monkeypatch.chdir(tmp_path)
+    mission = pond(tmp_path)
+    (tmp_path / "runs" / "pond-1").mkdir(parents=True)
+    monkeypatch.setattr("fieldbo.runs.folder.next_folder", lambda mission: Path("runs/pond-1"))
+    folder, record = begin(mission)
+    record.close()
+    assert folder == Path("runs/pond-2")
 
 
 def test_runs_are_numbered_even_if_the_name_of_a_mission_is_a_pattern(tmp_path, monkeypatch):

@@ -35,6 +35,8 @@ WANTED = {"operator": "next"}
 def completed(agent: Agent, command: Command) -> Command:
     """Return a command with what it leaves open: its order, the very site, or distinct names of its areas.
 
+    What belongs to other actions, such as the site of a ``pause``, is left out.
+
     Raises
     ------
     InputError
@@ -42,7 +44,7 @@ def completed(agent: Agent, command: Command) -> Command:
     """
     if command.action in (Action.NO_GO, Action.STOP):
         command = replace(command, vehicle=None)  # they concern all vehicles
-    command = replace(  # without what belongs to other actions
+    command = replace(
         command,
         site=command.site if command.action is Action.NEXT else None,
         order=command.order if command.action is Action.SKIP else None,

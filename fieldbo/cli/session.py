@@ -151,7 +151,7 @@ def _simulated(go: Callable[..., Result], mission: Mission, console: Console) ->
             progress.update(line, completed=max(0.0, step.remaining), description=_progress(step, mission))
 
         with when_compiling(says_compiling(progress.console)):
-            return go(on_step=show, on_event=partial(_show_trouble, progress.console, None))
+            return go(on_step=show, on_event=partial(_show_trouble, progress.console, mission, None))
 
 
 def _with_vehicles(
@@ -168,21 +168,20 @@ def _with_vehicles(
         return go(
             vehicles=vehicles,
             on_step=lambda step: console.print(f"  {_progress(step, mission)}", style="dim"),
-            on_event=partial(_show_trouble, console, read),
+            on_event=partial(_show_trouble, console, mission, read),
         )
 
 
-def _show_trouble(console: Console, read: Contradictions | None, event: Event) -> None:
+def _show_trouble(console: Console, mission: Mission, read: Contradictions | None, event: Event) -> None:
     """Print rejected, lost and incomplete orders, corrections, and reports that are not believed.
 
     Also print readings that contradict those that this process has `read`, to which the event is added.
     """
     from fieldbo.messages import Command, Correction, Lost, Observation, Rejected
+    from fieldbo.runs.explanation.words import command_line
 
     if isinstance(event, Command):
-        by = f" (by {event.by})" if event.by else ""
-        what = f" refused: {event.refused}" if event.refused else ""
-        console.print(f"  {event.action.value}{by}{what}", style="bold", markup=False)
+        console.print(f"  {command_line(mission, event)}", style="bold", markup=False)
     if read is not None and isinstance(event, Observation | Correction):
         for found in read.add(event):
             console.print(f"  {found}", style="yellow", markup=False)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fieldbo.errors import FieldboError, RecordError
+from fieldbo.errors import FieldboError
 from fieldbo.runs.load import mission_of
 from fieldbo.runs.record.lock import is_being_written
 from fieldbo.runs.record.record import Record
@@ -20,6 +20,10 @@ _ALIVE_S = 2.0
 """How often to look whether a process carries the run out."""
 
 _log = logging.getLogger(__name__)
+
+
+class _ReplacedError(Exception):
+    """The record is that of another run now."""
 
 
 class Follower:
@@ -88,10 +92,16 @@ class Follower:
                     continue
                 self._replay(rows)
                 self._tell(None)
+        except _ReplacedError:
+            self._stop("another run is in its place")
         except Exception as error:  # a row may be half replayed, and what follows it would be wrong
             _log.exception("%s can't be followed any longer", self.file)
-            self.alive = False
-            self._tell(f"this console stopped following the run, start it again: {error!r}")
+            self._stop(repr(error))
+
+    def _stop(self, reason: str) -> None:
+        """Accept no further commands, and tell viewers why."""
+        self.alive = False
+        self._tell(f"this console stopped following the run, start it again: {reason}")
 
     def _tell(self, problem: str | None) -> None:
         """Tell viewers of a problem, or that it is over."""
@@ -108,7 +118,7 @@ class Follower:
             return []
         with Record(self.file) as record:
             if record.begun_utc != self._begun:
-                raise RecordError(f"{self.file} holds another run now; start the console again")
+                raise _ReplacedError
             rows, self.vehicles = record.rows()[self.rows :], record.vehicles
         self._seen = written
         return rows

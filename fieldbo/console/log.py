@@ -18,7 +18,7 @@ from fieldbo.messages import (
     Telemetry,
     order_number,
 )
-from fieldbo.runs.explanation.words import command_text, place
+from fieldbo.runs.explanation.words import command_line, place
 from fieldbo.runs.record.rows import WITHOUT_MESSAGE, Row
 from fieldbo.runs.state import RunState
 
@@ -69,9 +69,7 @@ def _of_message(message: Any, state: RunState) -> str | None:  # noqa: PLR0911 -
             )
             return f"order {order_number(message.order)} corrected: {values}"
         case Command():
-            by = f" by {message.by}" if message.by else ""
-            refused = f" refused: {message.refused}" if message.refused else ""
-            return f"{command_text(state.mission, message)}{by}{refused}"
+            return command_line(state.mission, message)
         case Answer():
             return f"order {message.order}: entry refused: {message.refused}" if message.refused else None
         case Telemetry():

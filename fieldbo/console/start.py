@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fieldbo.errors import FieldboError
-from fieldbo.runs.folder import RECORD, exists_already
+from fieldbo.runs.folder import RECORD, folder_exists
 
 _PATIENCE_S = 120.0
 _POLL_S = 0.1
@@ -42,7 +42,7 @@ def start(mission: str, out: Path, arguments: Sequence[str]) -> Path:
         It ended without a record, or made none in time.
     """
     if out.exists():
-        raise exists_already(out)
+        raise folder_exists(out)
     log = out.with_name(f"{out.name}.log")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as writing:

@@ -31,6 +31,8 @@ from fieldbo.runs.state import RunState
 from fieldbo.vehicles.tasks import Tasks
 from fieldbo.vehicles.typed_places import typed_places
 
+_FORM_TITLES = {GoHome: "Confirm the arrival", Recharge: "Confirm the change of battery"}
+
 _LINES = 200
 """Lines of the log that are kept."""
 
@@ -206,6 +208,7 @@ class View:
             "degrees": domain.crs is not None,
             "unit": world.cost_unit,
             "order": None if order is None else str(order.id),
+            "title": _FORM_TITLES.get(type(order), "Enter a reading"),
             "home": isinstance(order, GoHome | Recharge),
             "place": "" if site is None or np.isnan(site).any() else self._places.answer(site),
             "task": self._task(state, order),

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from fieldbo.domain.axes import Axis
 from fieldbo.messages import (
     Correction,
     GoHome,
@@ -30,6 +29,7 @@ MOST_ROWS = 500
 """Rows of a table; a longer one would make the page slow."""
 
 _POLICY = "policy"  # the reason that orders share
+_DEGREES = ("latitude", "longitude")
 
 
 @dataclass(frozen=True)
@@ -74,16 +74,16 @@ def result_of(course: Course, order: Order, events: list[Any]) -> str:
         ends = f", {min(known):.4g} to {quantity.amount(max(known))}" if known else ""
         return f"{len(values)} readings{ends}"
     last = events[-1]
-    if str(order.id) in course.agent.withdrawn and not getattr(last, "complete", False):
-        return "taken back by a command"
+    if str(order.id) in course.result.accounts[order.vehicle].taken_back:
+        return "taken back by a command or a hold"
     return _without_reading(order, last)
 
 
-def _without_reading(order: Order, last: Any) -> str:
+def _without_reading(order: Order, last: Observation | Rejected | Lost) -> str:
     """Return how an order ended that brought no reading, from its last event."""
-    if isinstance(last, Rejected | Lost):
-        return f"{'lost' if isinstance(last, Lost) else 'rejected'}: {last.reason}"
-    return "no reading" if isinstance(order, Query) else "done" if last.complete else "cut short"
+    if isinstance(last, Observation):
+        return "no reading" if isinstance(order, Query) else "done" if last.complete else "cut short"
+    return f"{'lost' if isinstance(last, Lost) else 'rejected'}: {last.reason}"
 
 
 def _value(value: float, quantity: Any) -> str:
@@ -231,28 +231,24 @@ def _share(value: float, whole: float) -> float:
 def readings(course: Course) -> tuple[list[str], Table]:
     """Return the header and the rows of the table of readings."""
     header, rows = course.result.readings()
-    axes = {axis.name: _decimals(axis) for axis in course.result.mission.world.domain.axes}
-    decimals = axes | {"latitude": 6, "longitude": 6}
+    lengths = {axis.name: axis.high - axis.low for axis in course.result.mission.world.domain.axes}
     shown = [
-        [_cell(name, value, decimals.get(name)) for name, value in zip(header, row, strict=True)]
+        [_cell(name, value, lengths.get(name, 0.0)) for name, value in zip(header, row, strict=True)]
         for row in rows[:MOST_ROWS]
     ]
     return [name.replace("_", " ") for name in header], Table(shown, len(rows))
 
 
-def _decimals(axis: Axis) -> int:
-    """Return the decimals that show a coordinate to a ten-thousandth of its axis."""
-    length = axis.high - axis.low
-    return max(0, 4 - math.floor(math.log10(length))) if length > 0 else 6
-
-
-def _cell(name: str, value: Any, decimals: int | None) -> str:
+def _cell(name: str, value: Any, length: float) -> str:
+    """Return a value of a column in words; one along an axis to a ten-thousandth of its length."""
     if name == "order":
         return str(order_number(value))
     if isinstance(value, float | np.floating):
         if math.isnan(value):
             return ""
-        return f"{value:.5g}" if decimals is None else f"{value:.{decimals}f}"
+        if name in _DEGREES:
+            return f"{value:.6f}"
+        return rounded(float(value), length, digits=5) if length else f"{value:.5g}"
     return "" if value is None else str(value)
 
 

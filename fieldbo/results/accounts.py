@@ -11,7 +11,7 @@ import numpy as np
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.ledger import Entry
 from fieldbo.agent.vehicle_state import Pause
-from fieldbo.messages import Order
+from fieldbo.messages import Observation, Order
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Account:
         Number of the battery with which each order was issued, counted from 1, by its id.
     batteries_used : int
     taken_back : set of str
-        Ids of the orders that an operator took back.
+        Ids of the orders that a command or a hold took back before they were done.
     """
 
     lines: tuple[tuple[Order, Entry, Entry], ...]
@@ -59,6 +59,7 @@ class Account:
         """Return the present account of an agent's vehicle."""
         state = agent.vehicles[vehicle]
         time, home = state.time_ledger.entries, state.spec.home
+        done = {e.order for e in agent.history if isinstance(e, Observation) and e.last and e.complete}
         batteries = [(n, k, e) for n, b in enumerate(state.ledgers, start=1) for k, e in b.entries.items()]
         return cls(
             lines=tuple((agent.issued[k].order, entry, time[k]) for _, k, entry in batteries),
@@ -71,14 +72,14 @@ class Account:
             pauses=tuple(replace(pause) for pause in state.pauses),
             battery_of={k: number for number, k, _ in batteries},
             batteries_used=state.battery_number,
-            taken_back=frozenset(agent.withdrawn),
+            taken_back=agent.withdrawn - done,
         )
 
     @property
     def planned(self) -> float:
         """Declared cost of the orders whose real cost is known, in the cost unit.
 
-        Orders without a declared cost count as 0, and those that an operator took back as what they cost.
+        Orders without a declared cost count as 0, and those in `taken_back` as what they cost.
         """
         return math.fsum(
             self._expected(o, e) for o, e, _ in self.lines if not math.isnan(e.spent + e.planned)

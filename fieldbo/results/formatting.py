@@ -14,15 +14,15 @@ from fieldbo.domain.words import place_text
 from fieldbo.world.world import Quantity
 
 
-def rounded(value: float, whole: float) -> str:
-    """Format an amount to the precision of three significant digits of its total.
+def rounded(value: float, whole: float, digits: int = 3) -> str:
+    """Format an amount to the precision of so many significant digits of its total.
 
     Examples
     --------
-    >>> rounded(57.1234, 60), rounded(5997.3, 6000), rounded(0.0123, 0.5)
-    ('57.1', '5,997', '0.012')
+    >>> rounded(57.1234, 60), rounded(5997.3, 6000), rounded(0.0123, 0.5), rounded(5997.31, 60, digits=5)
+    ('57.1', '5,997', '0.012', '5,997.310')
     """
-    decimals = max(0, 2 - math.floor(math.log10(whole))) if 0 < whole < math.inf else 0
+    decimals = max(0, digits - 1 - math.floor(math.log10(whole))) if 0 < whole < math.inf else 0
     return f"{value:,.{decimals}f}"
 
 

@@ -143,7 +143,7 @@ def replayed(record: Path, every: int, report: Progress) -> tuple[Result, Sequen
             f"{state.agent.run} has no step yet", expected="a run that settled at least one order"
         )
     end = _moment(state)
-    if end[:3] != moments[-1][:3]:  # steps that `every` leaves out, or the trip home
+    if end.counts != moments[-1].counts:  # steps that `every` leaves out, or the trip home
         moments.append(end)
     return state.result(), moments
 

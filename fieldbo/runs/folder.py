@@ -245,7 +245,7 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def exists_already(folder: Path) -> InputError:
+def folder_exists(folder: Path) -> InputError:
     """Return the error for a run folder that is to be made and exists."""
     return InputError(
         f"{folder} exists",
@@ -262,7 +262,7 @@ def _make(folder: Path) -> Path:
         folder.mkdir()
     except OSError as error:
         if isinstance(error, FileExistsError) and error.filename == str(folder):
-            raise exists_already(folder) from None
+            raise folder_exists(folder) from None
         parent = "" if error.filename == str(folder) else f" ({error.filename})"
         raise InputError(
             f"{folder} can't be made: {error.strerror}{parent}", expected="a writable folder", where="--out"
@@ -278,10 +278,12 @@ def next_folder(mission: str, parent: Path = Path("runs")) -> Path:
 
 def _make_next(mission: str) -> Path:
     """Make the next free run folder, even if another process does the same at the same time."""
+    folder = next_folder(mission)
     while True:
-        folder = next_folder(mission)
         try:
             return _make(folder)
         except InputError:
             if not folder.exists():
                 raise
+            name, _, number = folder.name.rpartition("-")
+            folder = folder.with_name(f"{name}-{int(number) + 1}")

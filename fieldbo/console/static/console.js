@@ -378,7 +378,7 @@
     const waits = state.vehicles.some((v) => v.paused_by.length) ? "Paused." : "The next order is being chosen.";
     const lines = form.order ? form.task : [waits];
     const shown = JSON.stringify([form.order, lines]);
-    say("form-title", form.home ? "Confirm the arrival" : "Enter a reading");
+    say("form-title", form.title);
     const box = by("task");
     if (box.dataset.shown !== shown) {
       box.dataset.shown = shown;

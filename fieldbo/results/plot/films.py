@@ -59,6 +59,11 @@ class Moment(NamedTuple):
     probability: Array | None
     reported: Array | None
 
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Steps, observations and areas: moments of a run with equal counts look alike."""
+        return self.steps, self.observations, self.areas
+
 
 class Film:
     """A figure that shows one moment of a run after the other.

@@ -117,6 +117,20 @@ def command_text(mission: Mission, command: Command) -> str:
     return f"{text} (vehicle {command.vehicle})" if several else text
 
 
+def command_line(mission: Mission, command: Command) -> str:
+    """Return what a command asks for, who gave it, and why it was refused.
+
+    Examples
+    --------
+    >>> from fieldbo.testing.small import small_mission
+    >>> command_line(small_mission(), Command("a", "pause", by="shore", refused="it is paused already"))
+    'pause by shore refused: it is paused already'
+    """
+    by = f" by {command.by}" if command.by else ""
+    refused = f" refused: {command.refused}" if command.refused else ""
+    return f"{command_text(mission, command)}{by}{refused}"
+
+
 def best_of(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the chosen candidate as it was issued, and the runners-up that the policy recorded.
 
