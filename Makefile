@@ -8,28 +8,48 @@ unexport PYTHONDONTWRITEBYTECODE
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 DOCS := build/docs
-# These tests mostly wait for robots and watchdogs.
+PYTEST := $(BIN)/python -m pytest
+# Whatever worker is free takes the next case.
+WORKERS := -n auto --dist worksteal
+# Tests of robots mostly wait for them.
 SIDE_BY_SIDE := -n 4 --dist worksteal
-# Tests that fail run once more, one at a time: four at once can overload the machine.
-ALONE := --last-failed --last-failed-no-failures none
 
-.PHONY: mission test test-peers docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
+.PHONY: mission test test-all test-peers quick lint fast-tests all-tests docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
 
-test: .venv/.installed-dev     ## set up, and run lint, types and every test
+test: .venv/.installed-dev     ## set up, and run lint, types and the fast tests: each property once
+	$(MAKE) --jobs 2 --output-sync lint fast-tests
+
+test-all: .venv/.installed-dev ## set up, and run lint, types and every test
+	$(MAKE) --jobs 2 --output-sync lint all-tests
+
+quick: .venv/.installed-dev    ## run lint, and the tests of the packages that you changed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(PYTEST) $(WORKERS) -m "not slow and not sweep" $$($(BIN)/python tests/shared/touched.py)
+
+lint: .venv/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder    # the tests of a file share set-up; sorted, the longest files would come last
+	$(BIN)/mypy
+
+fast-tests: .venv/.compiled
+	$(PYTEST) $(WORKERS) -m "not slow and not sweep"
+
+# The day's samples are those of day 1, so that the same tests run every day.
+all-tests: .venv/.compiled
+	$(PYTEST) $(WORKERS) --day 1 --slowest 30 --doctest-modules tests fieldbo
+
+.venv/.compiled: .venv/.installed-dev $(wildcard fieldbo/*/_*loops.py fieldbo/*/*/_*loops.py)
+	$(BIN)/python tests/shared/compile_loops.py
+	touch $@
 
 test-peers: .venv/.installed-peers .venv-ros/.installed   ## set up, and run missions against real robots' programs
-	.venv-ros/bin/python -m pytest $(SIDE_BY_SIDE) tests/peers/test_ros2.py \
-		|| .venv-ros/bin/python -m pytest $(ALONE) tests/peers/test_ros2.py
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/peers --ignore tests/peers/test_ros2.py \
-		|| $(BIN)/python -m pytest $(ALONE) tests/peers --ignore tests/peers/test_ros2.py
+	.venv-ros/bin/python -m pytest $(SIDE_BY_SIDE) tests/peers/test_ros2.py
+	$(PYTEST) $(SIDE_BY_SIDE) tests/peers --ignore tests/peers/test_ros2.py
 
 docs: .venv/.installed-docs    ## build the documentation into build/docs/html, offline, warnings as errors
 	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -d $(DOCS)/doctrees docs $(DOCS)/html

@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from checkout import TESTS
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests share the cores; also for what they start
 
@@ -15,6 +16,8 @@ from fieldbo import cli
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it runs behind it ignore Ctrl-C
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has what it runs ignore a terminal that is gone
+
+pytest_plugins = ["tiers"]
 
 collect_ignore = ["peers"]  # they need brokers and robots, and are asked for by name: make test-peers
 
@@ -32,7 +35,7 @@ def pytest_addoption(parser):
 @pytest.fixture
 def snapshot(request):
     """Compare a text with the one of this test in tests/snapshots, or write it with --update-snapshots."""
-    file = Path(__file__).parent / "snapshots" / f"{Path(request.node.path).stem}.txt"
+    file = TESTS / "snapshots" / f"{Path(request.node.path).stem}.txt"
     update = request.config.getoption("--update-snapshots")
 
     calls = count(2)

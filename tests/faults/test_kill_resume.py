@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_killed_runs_resume_to_the_same_end_without_loss():
     harness = Path(__file__).with_name("kill_resume.py")
     done = subprocess.run(

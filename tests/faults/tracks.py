@@ -3,7 +3,7 @@
     python tests/faults/tracks.py --missions 1000
     python tests/faults/tracks.py --only 123        # that one again
 
-Each mission is one of the random worlds of ``tests/many_worlds.py`` with an obstacle or an outline. A
+Each mission is one of the random worlds of ``tests/faults/many_worlds.py`` with an obstacle or an outline. A
 simulated robot carries it out over a link in this process: it reports or streams, and drives straight to each
 point that it is sent. Some robots reject goals, get stuck, fall silent, or answer late or twice. No leg of a
 robot's own track may run inside an obstacle or its clearance, or outside the outline.
@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import shapely
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path += [str(Path(__file__).parents[1] / "shared")]
 
 import many_worlds
 from direct_link import Guided, Near

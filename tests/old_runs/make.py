@@ -1,4 +1,4 @@
-"""Make run folders for ``tests/test_old_runs.py`` with the fieldbo that is on the path.
+"""Make run folders for ``tests/runs/test_old_runs.py`` with the fieldbo that is on the path.
 
 Later versions must open, explain, export and resume these folders, so make them with a released version,
 once, and never again::

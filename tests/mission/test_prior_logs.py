@@ -1,0 +1,344 @@
+"""Earlier readings from a log in degrees: depths, noise, ages and times as loggers write them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from working_folder import write
+
+import fieldbo
+from fieldbo.domain.georeference import Georeference
+from fieldbo.errors import InputError
+
+WORLD = """format = 1
+version = "1"
+title = "a lake"
+cost_unit = "s"
+[domain]
+kind = "grid"
+crs = "EPSG:32632"
+axes = [{ name = "east", unit = "m", low = 463000, high = 463100, count = 6 },
+        { name = "north", unit = "m", low = 5239500, high = 5239600, count = 6 }]
+[field]
+kind = "gp-draw"
+length_scales = [30, 30]
+[value]
+name = "chl"
+unit = "ug/l"
+[cost]
+kind = "euclidean"
+sampling = 1
+[sensor]
+noise_sd = 0.1
+"""
+DEPTH = """        { name = "north", unit = "m", low = 5239500, high = 5239600, count = 6 },
+        { name = "depth", unit = "m", low = 0, high = 10, count = 6 }]
+"""
+MISSION = """format = 1
+world = "lake"
+question = { kind = "level-set", threshold = 0.2 }
+agent = { battery = 2000 }
+policy = { kind = "truvar" }
+"""
+UTM = Georeference("EPSG:32632")
+METRES = np.column_stack([463_010 + 30.0 * np.arange(3), np.full(3, 5_239_550.0)])
+LAT, LON = UTM.degrees(METRES).T
+AT = "2026-07-02T08:00:00Z"
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path, monkeypatch):
+    """Work in a folder that holds a world in degrees, flat and with depths, and a mission in each."""
+    monkeypatch.chdir(tmp_path)
+    flat, north = WORLD.splitlines(), next(k for k, x in enumerate(WORLD.splitlines()) if "north" in x)
+    deep = "\n".join([*flat[:north], DEPTH.rstrip(), *flat[north + 1 :]]).replace("[30, 30]", "[30, 30, 3]")
+    write("worlds/lake/world.toml", WORLD)
+    write("worlds/deep/world.toml", deep)
+    write("lake.toml", MISSION)
+    write("deep.toml", MISSION.replace('"lake"', '"deep"'))
+
+
+def log(**columns):
+    """Write log.csv with three readings in degrees and these columns."""
+    table = {"lat": LAT, "lon": LON, "chl": [0.1, 0.2, 0.3]} | columns
+    rows = zip(*(map(str, cells) for cells in table.values()), strict=True)
+    write("log.csv", "\n".join([",".join(table), *map(",".join, rows)]))
+
+
+def metres(**columns):
+    """Write log.csv with three readings in metres and these columns."""
+    table = {"east": METRES[:, 0], "north": METRES[:, 1], "chl": [0.1, 0.2, 0.3]} | columns
+    rows = zip(*(map(str, cells) for cells in table.values()), strict=True)
+    write("log.csv", "\n".join([",".join(table), *map(",".join, rows)]))
+
+
+def prior_of(mission="lake", **settings):
+    return fieldbo.load_mission(f"{mission}.toml", {"prior": {"readings": "log.csv", **settings}}).prior
+
+
+FORMS = pytest.mark.parametrize("form", [log, metres])
+
+# -- depths ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["depth", "Depth", "Depth (m)", "depth_m", "DepthSensor", "depth [m]"])
+def test_readings_of_a_log_lie_at_their_depths(name):
+    log(**{name: [1.0, 4.5, 9.0]})
+    prior = prior_of("deep")
+    np.testing.assert_allclose(prior.sites, np.column_stack([METRES, [1.0, 4.5, 9.0]]), atol=0.01)
+
+
+def test_a_cast_at_one_place_keeps_its_depths():
+    log(lat=[LAT[0]] * 3, lon=[LON[0]] * 3, depth=[0.0, 3.0, 6.0])
+    assert prior_of("deep").sites[:, 2].tolist() == [0.0, 3.0, 6.0]
+
+
+def test_of_two_columns_of_depths_the_one_named_like_the_axis_counts():
+    log(**{"depth_of_bottom": [12, 12, 12], "depth": [1, 2, 3]})
+    assert prior_of("deep").sites[:, 2].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_log_without_depths_does_not_fit_a_world_with_depths(command):
+    log()
+    with pytest.raises(InputError, match=r"there is no column of the axis depth \(m\)") as raised:
+        prior_of("deep")
+    assert "a column depth" in raised.value.expected
+    code, _, error = command("check", "deep.toml", "--prior", "log.csv")
+    assert code == 2
+    assert "a column depth, besides latitude and longitude" in error
+
+
+def test_depths_that_can_t_be_told_apart_are_named():
+    log(depth_1=[1, 2, 3], depth_2=[4, 5, 6])
+    with pytest.raises(InputError, match="depth_1 and depth_2") as raised:
+        prior_of("deep")
+    assert "rename one of them to depth" in raised.value.fix
+
+
+def test_a_column_of_depths_in_a_world_without_them_is_no_matter():
+    log(depth=[1, 2, 3])
+    assert prior_of().sites.shape == (3, 2)
+
+
+def test_readings_without_a_depth_are_left_out_and_said_to_be():
+    log(depth=[1, "", 3])
+    prior = prior_of("deep")
+    assert prior.sites[:, 2].tolist() == [1.0, 3.0]
+    assert prior.notes == ("log.csv: 1 row without a depth left out (line 3)",)
+
+
+def test_the_column_of_the_value_may_have_a_unit_and_capitals():
+    log()
+    write("log.csv", Path("log.csv").read_text().replace("lat,lon,chl", "Lat,Lon,Chl (ug/l)"))
+    assert prior_of().values.tolist() == [0.1, 0.2, 0.3]
+    write("log.csv", Path("log.csv").read_text().replace("Chl (ug/l)", "turbidity"))
+    with pytest.raises(InputError, match="no column is called 'chl' or value"):
+        prior_of()
+
+
+# -- noise and ages in columns -----------------------------------------------------------------------------
+
+
+@FORMS
+def test_a_column_of_noise_counts_in_degrees_and_in_metres(form):
+    form(noise_sd=[0.5, 0.0, 2.0])
+    assert prior_of().noise_sds.tolist() == [0.5, 0.0, 2.0]
+    assert prior_of(noise_sd=3.0).noise_sds.tolist() == [0.5, 0.0, 2.0]
+
+
+@FORMS
+def test_a_column_of_ages_counts_in_degrees_and_in_metres(form):
+    form(age_days=[1.0, 4.0, 9.0])
+    prior = prior_of(per_day=0.2)
+    assert prior.ages_days.tolist() == [1.0, 4.0, 9.0]
+    np.testing.assert_allclose(prior.noise_sds, np.sqrt(0.01 + 0.04 * prior.ages_days))
+
+
+@FORMS
+def test_an_age_for_all_replaces_a_column_of_ages(form):
+    form(age_days=[1.0, 4.0, 9.0])
+    assert prior_of(age_days=2.0).ages_days.tolist() == [2.0, 2.0, 2.0]
+
+
+@FORMS
+def test_times_with_dates_come_before_a_column_of_ages(form):
+    form(time=["2026-07-01T08:00:00Z"] * 3, age_days=[7, 7, 7])
+    assert prior_of(at=AT).ages_days.tolist() == [1.0, 1.0, 1.0]
+
+
+def pooled(**columns):
+    """Write log.csv with two readings next to each other, which pool into one, and two further ones."""
+    near = UTM.degrees([METRES[0], METRES[0] + [0.5, 0.0], *METRES[1:]])
+    table = {"lat": near[:, 0], "lon": near[:, 1], "chl": [0.1, 0.3, 0.2, 0.3]} | columns
+    rows = zip(*(map(str, cells) for cells in table.values()), strict=True)
+    write("log.csv", "\n".join([",".join(table), *map(",".join, rows)]))
+
+
+def test_pooled_readings_have_the_noise_of_the_mean_of_independent_ones():
+    pooled(noise_sd=[0.3, 0.4, 0.5, 0.6], age_days=[1.0, 3.0, 5.0, 7.0])
+    prior = prior_of()
+    assert prior.values == pytest.approx([0.2, 0.2, 0.3])
+    assert prior.noise_sds == pytest.approx([0.25, 0.5, 0.6])
+    assert prior.ages_days.tolist() == [2.0, 5.0, 7.0]
+
+
+@pytest.mark.parametrize(("settings", "noise"), [({}, 0.1), ({"noise_sd": 0.7}, 0.7)])
+def test_pooled_readings_without_a_column_of_noise_count_as_one(settings, noise):
+    pooled()
+    prior = prior_of(**settings)
+    assert prior.noise_sds == pytest.approx([noise] * 3)
+    assert any("4 readings are pooled to 3" in note for note in prior.notes)
+
+
+def test_a_row_without_a_valid_noise_is_left_out_and_said_to_be():
+    log(noise_sd=[0.5, -0.1, 0.4])
+    prior = prior_of()
+    assert prior.noise_sds.tolist() == [0.5, 0.4]
+    assert prior.notes == ("log.csv: 1 row without a noise of at least 0 left out (line 3)",)
+
+
+# -- times -------------------------------------------------------------------------------------------------
+
+CLOCKS = pytest.mark.parametrize(
+    "times",
+    [["12:00:02", "12:00:04", "12:00:07"], [3605.2, 3606.2, 3607.2], ["23:59:58", "0:00:01", "0:00:03"]],
+)
+
+
+@CLOCKS
+@FORMS
+def test_times_without_a_date_are_unknown_ages(form, times, said):
+    form(time=times)
+    prior = prior_of()
+    assert np.isnan(prior.ages_days).all()
+    assert prior.notes == ("log.csv: column time holds times without dates, so ages are not known",)
+    assert "prior     3 earlier readings, noise sd with age 0.1 ug/l" in said(
+        "check", "lake.toml", "--prior", "log.csv"
+    )
+    with pytest.raises(InputError, match="the age of 3 readings is not known: column time holds") as raised:
+        prior_of(per_day=0.2)
+    assert "set age_days" in raised.value.fix
+
+
+@CLOCKS
+@FORMS
+def test_an_age_takes_the_place_of_times_without_a_date(form, times):
+    form(time=times)
+    prior = prior_of(per_day=0.2, age_days=1.0)
+    assert prior.ages_days.tolist() == [1.0, 1.0, 1.0]
+    assert prior.notes == ()
+    form(time=times, age_days=[1, 2, 3])
+    prior = prior_of(per_day=0.2)
+    assert prior.ages_days.tolist() == [1.0, 2.0, 3.0]
+    assert prior.notes == ()
+
+
+@pytest.mark.parametrize("times", [["2026-07-01T08:00:00Z"] * 3, [1782892800] * 3, ["1.7.2026 08:00"] * 3])
+def test_times_with_a_date_are_ages(times):
+    log(Timestamp=times)
+    assert prior_of(at=AT, per_day=0.2).ages_days == pytest.approx([1.0] * 3)
+
+
+def test_a_column_called_time_is_the_time():
+    dates = ["2026-07-01T08:00:00Z"] * 3
+    log(time=dates, date_of_calibration=["2020-01-01"] * 3)
+    assert prior_of(at=AT, per_day=0.2).ages_days.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("clock", ["time", "Clock_UTC"])
+def test_a_date_and_a_time_of_day_in_two_columns_are_an_age(clock):
+    log(Date=["01.07.2026"] * 3, **{clock: ["08:00:00"] * 3})
+    prior = prior_of(at=AT, per_day=0.2)
+    assert prior.ages_days == pytest.approx([1.0] * 3)
+    assert prior.notes[0] == f"log.csv: time is Date and {clock} together"
+
+
+@FORMS
+def test_times_without_an_offset_are_said_to_be_utc(form):
+    form(time=["2026-07-01T08:00:00"] * 3)
+    assert prior_of(at=AT, per_day=0.2).notes == ("log.csv: times without an offset are taken as UTC",)
+    form(time=["2026-07-01T08:00:00+02:00"] * 3)
+    assert prior_of(at=AT, per_day=0.2).notes == ()
+
+
+def test_of_two_columns_of_times_without_that_name_both_are_named():
+    log(Started=["2026-07-01T08:00:00Z"] * 3, Ended=["2026-07-01T09:00:00Z"] * 3)
+    with pytest.raises(InputError, match="columns Started and Ended look like times, and none") as raised:
+        prior_of(per_day=0.2)
+    assert "call a column with dates time" in raised.value.fix
+    prior = prior_of()
+    assert np.isnan(prior.ages_days).all()
+    assert "columns Started and Ended" in prior.notes[0]
+    assert prior_of(per_day=0.2, age_days=1.0).ages_days.tolist() == [1.0] * 3
+
+
+def test_a_column_called_time_without_times_is_an_error():
+    log(time=["early", "late", "later"])
+    with pytest.raises(InputError, match="'early' is not a time"):
+        prior_of()
+
+
+# -- what is said ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@FORMS
+def test_old_readings_that_are_trusted_as_new_are_noted_once(form, said):
+    form(time=["2026-06-22T08:00:00Z", "2026-06-29T08:00:00Z", "2026-06-30T08:00:00Z"])
+    note = "the earlier readings are 2.0 to 10.0 days old and trusted as if read today; set prior.per_day"
+    given = ("lake.toml", "--prior", "log.csv", "--set", f'prior.at="{AT}"')
+    for command in (("check", *given), ("run", *given, "--out", "a")):
+        assert " ".join(said(*command).split()).count(note) == 1
+    for change in ("0.2", "0"):
+        assert note not in " ".join(said("check", *given, "--set", f"prior.per_day={change}").split())
+
+
+@pytest.mark.slow
+def test_readings_with_their_ages_applied_are_not_noted_again(said):
+    log(age_days=[1, 2, 3])
+    said("run", "lake.toml", "--prior", "log.csv", "--set", "prior.per_day=0.2", "--out", "a")
+    out = said("check", "a/mission.toml")
+    assert "3 earlier readings, 1.0 to 3.0 days old" in out
+    assert "trusted as if read today" not in out
+
+
+def test_readings_of_today_or_of_unknown_age_are_not_noted():
+    log(age_days=[0.0, 0.04, ""])
+    assert prior_of().notes == ()
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_an_empty_name_of_readings_is_an_error(name, command):
+    code, _, error = command("check", "lake.toml", "--prior", name)
+    assert code == 2
+    assert "--prior is empty" in error
+    code, _, error = command("check", "lake.toml", "--set", f'prior.readings="{name}"')
+    assert code == 2
+    assert "prior.readings is empty" in error
+    Path("lake.toml").write_text(f'{MISSION}prior = {{ readings = "{name}" }}\n')
+    code, _, error = command("run", "lake.toml")
+    assert code == 2
+    assert "prior.readings is empty" in error
+
+
+def test_readings_are_named_once(command):
+    log()
+    code, _, error = command("run", "lake.toml", "--prior", "log.csv", "--set", "prior.readings=other.csv")
+    assert code == 2
+    assert "both --prior log.csv and --set prior.readings=other.csv were given" in error
+
+
+def test_readings_outside_are_counted_in_words():
+    log(lat=LAT + 1.0)
+    with pytest.raises(InputError, match="all 3 earlier readings lie outside the domain"):
+        prior_of()
+    Path("log.csv").write_text("east,north,chl\n0,7,1\n")
+    with pytest.raises(InputError, match="the only earlier reading lies outside") as raised:
+        prior_of()
+    assert raised.value.problem.endswith("outside the domain: east 0, north 7")
+    assert raised.value.expected == "east 463000 to 463100 m, north 5239500 to 5239600 m"
+    Path("log.csv").write_text("east,north,chl\n0,7,1\n463010,5239550,1\n")
+    mission = fieldbo.load_mission("lake.toml", {"prior": {"readings": "log.csv"}})
+    warning = next(w for w in fieldbo.Agent(mission).warnings if "earlier" in w)
+    assert warning.startswith("1 of 2 earlier readings lies ")
+    assert warning.endswith("is left out")

@@ -1,0 +1,361 @@
+"""New worlds from the CSV of a survey."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fieldbo
+from fieldbo.belief.model import Model
+from fieldbo.errors import InputError
+from fieldbo.mission.new import writer
+from fieldbo.mission.new.mission import LevelSetMission, make_mission
+from fieldbo.mission.new.survey import Survey, make_world
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def rows_of(file):
+    with Path(file).open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def transect(delimiter=",", bom=False, extra=(), noise=True):
+    """Write a survey of a transect: along, depth, chl, its noise, temperature and oxygen (with a gap)."""
+    rng = np.random.default_rng(4)
+    header = ["along", "depth", "chl", *(["sd"] if noise else []), "temperature", "oxygen"]
+    rows = []
+    for along in range(0, 601, 100):
+        for depth in range(1, 12, 2):
+            chl = 2 + np.sin(along / 150) - 0.1 * depth + 0.05 * rng.standard_normal()
+            oxygen = "" if (along, depth) == (100, 3) and delimiter != " " else f"{9 - 0.2 * depth:.2f}"
+            if (along, depth) == (100, 3) and delimiter == " ":
+                oxygen = "NA"
+            sd = ["0.05"] if noise else []
+            rows.append([str(along), str(depth), f"{chl:.3f}", *sd, f"{20 - 0.5 * depth:.2f}", oxygen])
+    lines = [delimiter.join(r) for r in [header, *rows, *extra]]
+    Path("s.csv").write_text("\n".join(lines) + "\n", encoding="utf-8-sig" if bom else "utf-8")
+    return len(rows) + len(extra)
+
+
+CHL = ("--csv", "s.csv", "--x", "along", "--y", "depth", "--value", "chl", "--unit", "mg m-3")
+
+
+@pytest.mark.parametrize(("battery", "seconds"), [("4000", 4000.0), ("1.5 h", 5400.0)])
+def test_a_battery_is_that_of_the_mission_of_a_world_in_metres(said, battery, seconds):
+    transect()
+    text = said("new", "world", "lake", *CHL, "--threshold", "2", "--battery", battery)
+    assert f"tour, battery {seconds:g} s" in text
+    assert ("--battery 4000 is in s" in text) == (battery == "4000")
+    assert fieldbo.load_mission("lake").vehicles[0].battery == seconds
+
+
+def test_an_impossible_battery_of_a_world_in_metres_is_an_error(command):
+    transect()
+    code, _, error = command("new", "world", "lake", *CHL, "--battery", "5 Wh")
+    assert code == 2
+    assert "where:    --battery" in error
+    assert not Path("worlds").exists()
+
+
+def test_the_meuse_survey_becomes_a_world_whose_mission_runs(said):
+    meuse = Path(str(files("skgstat"))) / "data" / "samples" / "meuse.txt"
+    columns = ("--x", "x", "--y", "y", "--value", "zinc", "--unit", "mg/kg")
+    text = said("new", "world", "meuse", "--csv", meuse, *columns, "--transform", "log")
+    assert "world in worlds/meuse, mission in missions/meuse.toml" in text
+    assert "readings  155" in text
+    assert "next: fieldbo run meuse" in text
+    length_scales = [float(v) for v in re.findall(r"[xy] ([\d.]+) m", text)]
+    assert all(200 < v < 2000 for v in length_scales)
+    assert 0.15 < float(re.search(r"noise sd ([\d.]+) of the log", text)[1]) < 0.5
+    error, share = re.search(r"error ([\d.]+) mg/kg, .*; 90% intervals hold (\d+)%", text).groups()
+    zinc = np.loadtxt(meuse, delimiter=",", skiprows=1, usecols=5)
+    assert float(error) < 0.75 * zinc.std()
+    assert 80 <= int(share) <= 98
+    assert {p.name for p in Path("worlds/meuse").iterdir()} == {"world.toml", "README.md", "readings.csv"}
+    assert Path("worlds/meuse/readings.csv").read_bytes() == meuse.read_bytes()
+    assert "155 readings" in Path("worlds/meuse/README.md").read_text()
+
+    world = fieldbo.load_world("meuse")
+    truth = world.truth(world.domain.sites)
+    assert zinc.min() / 2 < truth.min() < truth.max() < 2 * zinc.max()
+    assert world.domain.region is not None
+    assert "world meuse: valid" in said("check", "worlds/meuse")
+
+    out = said("run", "meuse", "--battery", "1500", "--out", "r")
+    assert "against the truth" in out
+    summary = json.loads(Path("r/summary.json").read_text())
+    assert summary["value_unit"] == "mg/kg"
+    assert 0 < summary["cost"] <= 1500
+    assert np.quantile(zinc, 0.7) == pytest.approx(summary["threshold"], rel=1e-3)
+    assert Path("r/meuse/readings.csv").is_file()
+
+
+@pytest.mark.slow
+def test_the_meuse_survey_with_its_crs_lies_on_the_meuse(said):
+    # The survey is not shipped: its licence, the GPL, is not that of fieldbo.
+    meuse = Path(str(files("skgstat"))) / "data" / "samples" / "meuse.txt"
+    said(
+        "new",
+        "world",
+        "meuse",
+        "--csv",
+        meuse,
+        "--x",
+        "x",
+        "--y",
+        "y",
+        "--value",
+        "zinc",
+        "--transform",
+        "log",
+    )
+    plain, file = fieldbo.load_world("meuse"), Path("worlds/meuse/world.toml")
+    file.write_text(file.read_text().replace('kind = "grid"', 'kind = "grid"\ncrs = "EPSG:28992"', 1))
+    world = fieldbo.load_world("meuse")
+
+    assert world.domain.georeference.name == "Amersfoort / RD New (EPSG:28992)"
+    degrees = world.domain.georeference.degrees(world.domain.sites)
+    assert (degrees.min(axis=0) > [50.95, 5.71]).all()  # between Stein and Maasmechelen
+    assert (degrees.max(axis=0) < [51.00, 5.77]).all()
+    np.testing.assert_array_equal(world.domain.sites, plain.domain.sites)
+    np.testing.assert_array_equal(world.truth(world.domain.sites), plain.truth(plain.domain.sites))
+    assert "F1" in said("run", "meuse", "--battery", "1500")
+
+
+def test_a_transect_has_a_noise_column_and_channels_that_come_back_with_readings(said):
+    n = transect()
+    channels = ("--noise", "sd", "--channel", "temperature", "--channel", "oxygen")
+    text = said("new", "world", "lake", *CHL, *channels, "--threshold", "1.5")
+    assert f"readings  {n}" in text
+    assert "on 2500 sites" in text
+    assert "where is chl at or above 1.5 mg m-3? tour, battery" in text
+    world = fieldbo.load_world("lake")
+    assert [a.positive for a in world.domain.axes] == ["up", "down"]
+    assert world.start.tolist() == [0.0, 0.0]
+    assert 'kind = "transect"' in Path("worlds/lake/world.toml").read_text()
+    at = world.field.readings
+    assert np.abs(world.truth(at.sites) - at.values).max() < 0.3
+    assert np.allclose(at.noise_variances, 0.05**2)
+    assert np.isnan(at.channels["oxygen"]).sum() == 1
+
+    said("run", "lake", "--set", "agent.max_steps=4", "--out", "r")
+    rows = rows_of("r/observations.csv")
+    assert len(rows) == 4
+    for row in rows:
+        place = np.array([float(row["along"]), float(row["depth"])])
+        near = np.argmin((((at.sites - place) / world.domain.extent) ** 2).sum(axis=1))
+        assert float(row["temperature"]) == at.channels["temperature"][near]
+        assert float(row["oxygen"] or "nan") == pytest.approx(at.channels["oxygen"][near], nan_ok=True)
+
+
+@pytest.mark.parametrize("bom", [False, True], ids=["plain", "bom"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", " "], ids=["comma", "semicolon", "tab", "blank"])
+def test_delimiters_and_a_byte_order_mark_make_no_difference(delimiter, bom):
+    transect()
+    plain = make_world("plain", Survey(Path("s.csv"), "along", "chl", "depth", channels=("oxygen",)))
+    transect(delimiter, bom)
+    made = make_world("other", Survey(Path("s.csv"), "along", "chl", "depth", channels=("oxygen",)))
+    for name in ("sites", "values"):
+        assert np.array_equal(getattr(made.field.readings, name), getattr(plain.field.readings, name))
+    gaps = [np.isnan(w.field.readings.channels["oxygen"]) for w in (plain, made)]
+    assert np.array_equal(*gaps)
+    assert made.field.loo_rmse == plain.field.loo_rmse
+    sites = fieldbo.load_world("other").domain.sites[::97]
+    assert np.array_equal(fieldbo.load_world("other").truth(sites), fieldbo.load_world("plain").truth(sites))
+
+
+def test_repeated_sites_are_pooled_and_reported(said):
+    twice = ["200", "5", "3.1", "20", "9"]
+    n = transect(noise=False, extra=[twice, twice])
+    text = said("new", "world", "lake", *CHL)
+    assert f"note      2 of {n} readings repeat a site" in text
+    assert f"2 of {n} readings repeat a site" in said("check", "lake")
+    said("run", "lake", "--set", "agent.max_steps=1", "--out", "r")
+    notes = json.loads(Path("r/summary.json").read_text())["notes"]
+    assert any("readings repeat a site" in note for note in notes)
+
+
+def test_what_a_world_was_fitted_to_is_said_of_the_world_and_not_of_a_run(said, monkeypatch):
+    monkeypatch.setattr("fieldbo.world.fields.table.FIT_READINGS", 20)
+    n = transect()
+    note = f"the world's hyperparameters are fitted to 20 of its {n} readings"
+    assert said("new", "world", "lake", *CHL).count(note) == 1
+    assert said("check", "lake").count(note) == 1
+    assert "fitted to 20" not in said("run", "lake", "--set", "agent.max_steps=1", "--out", "r")
+
+
+def test_a_survey_along_a_line_becomes_a_world_of_one_axis(said):
+    x = np.linspace(0, 500, 26)
+    rows = [f"{a:g},{5 + 2 * np.sin(a / 60):.4f}" for a in x]
+    Path("s.csv").write_text("\n".join(["s,ph", *rows]))
+    text = said("new", "world", "line", "--csv", "s.csv", "--x", "s", "--value", "ph", "--quantile", "0.5")
+    assert "on 201 sites" in text
+    world = fieldbo.load_world("line")
+    assert world.domain.dimension == 1
+    assert np.abs(world.truth(x[:, None]) - (5 + 2 * np.sin(x / 60))).max() < 0.2
+    text = said("run", "line", "--battery", "1500", "--out", "r")
+    summary = json.loads(Path("r/summary.json").read_text())
+    assert summary["area_unit"] == "m"
+    assert summary["f1"] > 0.5
+    assert {p.name for p in Path("r").iterdir()} >= {"map.nc", "path.png", "map.png", "curve.png"}
+
+
+def test_the_mission_of_a_new_world_starts_inside_it(monkeypatch):
+    transect()
+    made = make_world("lake", Survey(Path("s.csv"), "along", "chl", "depth"), Path("below/here"))
+    assert made.world == Path("below/here/worlds/lake")
+    monkeypatch.chdir("below/here")
+    mission = fieldbo.load_mission("lake")
+    assert mission.world.domain.contains(mission.vehicles[0].start[None])[0]
+    assert mission.question.threshold == made.loaded.question.threshold
+    assert mission.vehicles[0].battery == made.loaded.vehicles[0].battery
+
+
+def test_a_rehearsal_knows_nothing_of_the_fit_that_is_its_truth_unless_asked_to(said):
+    transect()
+    said("new", "world", "plain", *CHL)
+    said("new", "world", "told", *CHL, "--fitted-model")
+    said("new", "mission", "further", "--world", "plain")
+    said("new", "mission", "live", "--world", "plain", "--fitted-model")
+    for name in ("plain", "further"):
+        mission = fieldbo.load_mission(name)
+        assert mission.model == Model()
+        assert mission.initial == 5
+    field = fieldbo.load_world("plain").field
+    for name in ("told", "live"):
+        model = fieldbo.load_mission(name).model
+        assert not model.learn
+        assert np.allclose(model.length_scales, field.length_scales, rtol=0.05)
+        assert model.mean == pytest.approx(field.scale.to_user([0.0])[0], rel=0.01)
+    uncommented = re.sub(r"^# (\w+ = )", r"\1", Path("missions/plain.toml").read_text(), flags=re.MULTILINE)
+    Path("missions/plain.toml").write_text(uncommented)
+    assert fieldbo.load_mission("plain").model == fieldbo.load_mission("told").model
+
+
+def test_only_a_world_fitted_to_a_table_has_a_fitted_model(said):
+    with pytest.raises(InputError, match="not fitted to a table"):
+        make_mission("x", "lake-transect", LevelSetMission(1.5), fitted_model=True)
+    assert not Path("missions").exists()
+
+
+@pytest.mark.parametrize("noise", [None, "sd"])
+def test_the_noise_of_a_log_world_is_that_of_a_median_reading(noise):
+    rng = np.random.default_rng(0)
+    x = np.linspace(0.0, 900.0, 120)
+    true = 10.0 * np.exp(1.5 * np.sin(x / 80))
+    sd = 0.1 * true
+    rows = zip(x, true + sd * rng.standard_normal(120), sd, strict=True)
+    Path("s.csv").write_text("\n".join(["s,v,sd", *(f"{a},{b:.5f},{c:.5f}" for a, b, c in rows)]))
+    made = make_world("log", Survey(Path("s.csv"), "s", "v", noise_sd=noise, transform="log"))
+    expected = np.sqrt(np.mean(sd**2)) if noise else 0.1 * np.median(true)
+    assert made.loaded.world.sensor.noise_sd == pytest.approx(expected, rel=0.25)
+
+
+def test_nothing_is_half_written_when_the_new_world_can_t_be_loaded(monkeypatch):
+    transect()
+
+    def broken(file):
+        assert file.parent.joinpath("lake", "world.toml").is_file(), "it is written aside by then"
+        raise InputError("the mission is wrong", expected="a right one", where=str(file))
+
+    monkeypatch.setattr(writer, "load_mission", broken)
+    with pytest.raises(InputError, match="the mission is wrong") as caught:
+        make_world("lake", Survey(Path("s.csv"), "along", "chl", "depth"))
+    assert ".new-" not in str(caught.value), "no place that is gone by then"
+    assert "s.csv" in str(caught.value)
+    assert [p.name for p in Path().iterdir()] == ["s.csv"]
+
+
+def test_nothing_is_half_written_when_the_disk_is_full(monkeypatch):
+    transect()
+
+    def full(file, content):
+        raise OSError(28, "No space left on device", str(file))
+
+    monkeypatch.setattr(writer, "write_whole", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        make_world("lake", Survey(Path("s.csv"), "along", "chl", "depth"))
+    assert [p.name for p in Path().iterdir()] == ["s.csv"]
+
+
+def test_negative_depths_are_rejected_and_leave_no_trace():
+    Path("s.csv").write_text("\n".join(["along,depth,v", *(f"{i},{-1 - i % 3},{i % 4}" for i in range(9))]))
+    with pytest.raises(InputError, match="a depth is negative") as caught:
+        make_world("lake", Survey(Path("s.csv"), "along", "v", "depth"))
+    assert "s.csv" in str(caught.value)
+    assert [p.name for p in Path().iterdir()] == ["s.csv"]
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "said"),
+    [
+        ("lon,lat,v", lambda i: f"{8 + i / 100},{47 + i % 3 / 100},{i}", "are in degrees"),
+        ("x,y,v", lambda i: f"{i},{i % 3},2.5", "all readings are 2.5"),
+    ],
+)
+def test_a_survey_unfit_for_a_world_is_rejected_and_leaves_no_trace(header, row, said):
+    Path("s.csv").write_text("\n".join([header, *(row(i) for i in range(12))]))
+    x, y, v = header.split(",")
+    with pytest.raises(InputError, match=said):
+        make_world("odd", Survey(Path("s.csv"), x, v, y))
+    assert [p.name for p in Path().iterdir()] == ["s.csv"]
+
+
+@pytest.mark.parametrize("column", ["Depth", "depth_m"])
+def test_a_depth_by_any_name_makes_a_transect_that_points_down(column):
+    rows = (f"{10 * (i % 6)},{i // 6},{1 + i % 5}" for i in range(24))
+    Path("s.csv").write_text("\n".join([f"along,{column},v", *rows]))
+    axis = make_world("deep", Survey(Path("s.csv"), "along", "v", column)).loaded.world.domain.axes[1]
+    assert (axis.name, axis.positive, axis.low) == (column, "down", 0.0)
+
+
+def test_a_large_survey_is_fitted_to_some_readings_and_reports_it():
+    rng = np.random.default_rng(0)
+    x, y = 100 * rng.random((2, 900))
+    values = np.sin(x / 20) + np.cos(y / 30) + 0.05 * rng.standard_normal(900)
+    rows = (",".join(f"{v:.4f}" for v in row) for row in zip(x, y, values, strict=True))
+    Path("s.csv").write_text("\n".join(["x,y,v", *rows]))
+    made = make_world("large", Survey(Path("s.csv"), "x", "v", "y"))
+    (note,) = made.field.details
+    assert "fitted to 400 of its 900 readings" in note
+    assert made.field.loo_rmse < 0.07
+
+
+def test_a_survey_along_lines_is_judged_by_lines_left_out(said):
+    rng, rows = np.random.default_rng(0), []
+    for i, y in enumerate(range(0, 401, 80)):
+        rows += [(x, y) for x in range(0, 401, 10)][:: -1 if i % 2 else 1]
+    sites = np.array(rows) + 0.5 * rng.standard_normal((len(rows), 2))
+    values = 12 + np.sin(sites[:, 0] / 60) * np.cos(sites[:, 1] / 50) + 0.01 * rng.standard_normal(len(rows))
+    lines = (",".join(f"{v:.4f}" for v in row) for row in np.column_stack([sites, values]))
+    Path("s.csv").write_text("\n".join(["x,y,t", *lines]))
+    columns = ("--csv", "s.csv", "--x", "x", "--y", "y", "--value", "t", "--unit", "degC")
+    text = said("new", "world", "lines", *columns)
+    single = float(re.search(r"leave-one-out error ([\d.]+) degC", text)[1])
+    by_line = float(re.search(r"lines     6 lines, each left out whole: error ([\d.]+) degC", text)[1])
+    assert by_line > 3 * single
+    advice = re.search(r"trust     (.*)", text)[1]
+    readme = Path("worlds/lines/README.md").read_text()
+    assert f"Leave-one-out error {single:.4g} degC" in readme
+    assert f"With 6 lines, each left out whole: error {by_line:.4g} degC" in readme
+    assert f"{advice[0].upper()}{advice[1:]}." in readme
+
+
+def test_without_a_value_the_columns_are_listed_to_choose_from(command):
+    transect()
+    code, out, err = command("new", "world", "lake", "--csv", "s.csv", "--x", "along", "--y", "depth")
+    assert code == 2
+    assert re.search(r"chl +value +42 +0 +\d\.\d+ +\d\.\d+", out)
+    assert re.search(r"oxygen +value +41 +1 ", out)
+    assert "choose one with --value COL" in err
+    assert [p.name for p in Path().iterdir()] == ["s.csv"]

@@ -1,0 +1,139 @@
+"""Tiers of tests: what a case costs, which cases wait for ``make test-all``, and the day that picks samples.
+
+A case without a marker runs in ``make test`` and takes less than a second of processor time. ``slow`` marks
+a case that takes longer, ``sweep`` one of many that check a property exhaustively; another case guards the
+property in ``make test``. A case above the limit without a marker fails, unless it compiled loops meanwhile.
+"""
+
+import os
+from collections import Counter
+from datetime import date
+from importlib import import_module
+
+import pytest
+
+from fieldbo._numerics.compiled import when_compiling
+
+LIMIT_S = 1.0
+HEAD_ROOM = 2.0
+"""Processor time per case grows on a busy machine, where caches are shared."""
+
+SHARED_IMPORTS = ("numba", "matplotlib.figure", "scipy.stats", "shapely", "xarray", "fieldbo.cli")
+MARKED = {"slow", "sweep"}
+
+
+def processor_s():
+    """Return the processor time of this process and of its ended children in seconds."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+def seed_blocks(count, block, today):
+    """Return parameters for the fixture `seeds`: so many of today's, and `count` fixed ones in blocks.
+
+    The blocks are marked ``sweep``.
+    """
+    fixed = [range(first, first + block) for first in range(0, count, block)]
+    return [
+        pytest.param(today, id="today"),
+        *(pytest.param(seeds, marks=pytest.mark.sweep, id=str(seeds[0])) for seeds in fixed),
+    ]
+
+
+def swept(cases, keep):
+    """Return the cases as parameters; all but those to `keep` are marked ``sweep``.
+
+    `keep` is a predicate, or a collection of cases.
+    """
+    kept = keep if callable(keep) else lambda case: case in keep
+    return [case if kept(case) else pytest.param(case, marks=pytest.mark.sweep) for case in cases]
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--day",
+        type=int,
+        default=date.today().toordinal(),
+        help="day whose random worlds and samples are tested, as a number; default today",
+    )
+    parser.addoption(
+        "--slowest", type=int, default=0, metavar="N", help="print the N slowest cases and the sum per folder"
+    )
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes more than a second; in make test-all")
+    config.addinivalue_line("markers", "sweep: one of many cases of a property; in make test-all")
+    if hasattr(config, "workerinput"):  # no case pays for what all of them share
+        for module in SHARED_IMPORTS:
+            import_module(module)
+
+
+def pytest_report_header(config):
+    return f"random samples of day {config.option.day}; repeat them with --day {config.option.day}"
+
+
+@pytest.fixture(scope="session")
+def day(request):
+    """The number of the day whose random samples are tested."""
+    return request.config.option.day
+
+
+@pytest.fixture
+def seeds(request, day):
+    """Seeds of random worlds, from `seed_blocks`; those of a day differ from those of any other."""
+    chosen = request.param
+    return chosen if isinstance(chosen, range) else range(1000 * day, 1000 * day + chosen)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    item.began_s = processor_s()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    began_s, compiled = processor_s(), []
+    with when_compiling(lambda: compiled.append(item)):
+        result = yield
+    used_s = processor_s() - began_s
+    judged = not compiled and not MARKED & {mark.name for mark in item.iter_markers()}
+    if judged and used_s > HEAD_ROOM * LIMIT_S:
+        pytest.fail(
+            f"this case took {used_s:.1f} s of processor time: make it faster than {LIMIT_S:g} s, "
+            "or mark it slow and keep a fast guard of its property",
+            pytrace=False,
+        )
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    result = yield
+    item.user_properties.append(("processor_s", round(processor_s() - item.began_s, 3)))
+    return result
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what the cases cost, by folder and the slowest ones."""
+    used = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, "user_properties", ()):
+                if name == "processor_s":
+                    used[report.nodeid] = value
+    if not used:
+        return
+    terminalreporter.write_sep("-", f"{len(used)} cases took {sum(used.values()):.0f} s of processor time")
+    slowest = sorted(used.items(), key=lambda case: -case[1])[: terminalreporter.config.option.slowest]
+    if not slowest:
+        return
+    folders = Counter()
+    for case, seconds in used.items():
+        folders["/".join(case.split("::")[0].split("/")[:2])] += seconds
+    for folder, seconds in folders.most_common():
+        terminalreporter.write_line(f"{seconds:8.1f} s  {folder}")
+    terminalreporter.write_line("")
+    for case, seconds in slowest:
+        terminalreporter.write_line(f"{seconds:8.1f} s  {case}")
