@@ -2,8 +2,8 @@
 
     python tests/shared/touched.py [REVISION]
 
-A change is what differs from a revision (default: the branch ``main``, or the last commit while on it) and what
-git does not know yet.
+A change is what differs from a revision (default: the branch ``main``, or the last commit while on it) and
+what git does not know yet.
 """
 
 import subprocess

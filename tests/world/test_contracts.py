@@ -17,7 +17,6 @@ from fieldbo.testing import WorldContract, small_world
 from fieldbo.world.disturbances import Disturbances
 from fieldbo.world.fields.gp_draw import GPDraw
 
-
 GUARDS = (
     "cell-ackley-8",
     "cell-growth",
