@@ -1,11 +1,10 @@
 """Whole missions with a robot over a link in this process, which does not always behave."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_remote import QUICK, Near, Streaming, remote
+from test_remote import QUICK, Near, Streaming, again, remote
 
 from fieldbo.agent.agent import Agent
 from fieldbo.messages import EndReason, Lost, Observation, Rejected, Telemetry
@@ -13,7 +12,7 @@ from fieldbo.mission.vehicle_spec import WhenLost
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
-from fieldbo.testing import small_mission, small_world
+from fieldbo.testing import SteppedClock, small_mission, small_world
 from fieldbo.vehicles.remote.settings import Battery, Reports
 from fieldbo.vehicles.simulated import Simulated
 
@@ -84,10 +83,10 @@ def test_a_mission_that_waits_continues_when_the_link_is_back(tmp_path):
 
 def test_a_mission_that_waited_in_vain_ends_as_lost(tmp_path):
     made = mission(orders=1, then="wait", patience_s=0.5)
-    began = time.monotonic()
-    result, _ = carried_out(tmp_path, made, "silent:2:60")
+    clock = SteppedClock()
+    result, _ = carried_out(tmp_path, made, "silent:2:60", clock=clock)
     assert result.end_reason is EndReason.VEHICLE_LOST
-    assert time.monotonic() - began < 10.0
+    assert clock.now_s() < 10.0
 
 
 def test_an_interrupted_run_resumes_with_the_same_robot(tmp_path):
@@ -101,14 +100,9 @@ def test_an_interrupted_run_resumes_with_the_same_robot(tmp_path):
     record = Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]})
     with record, pytest.raises(Interrupted):
         run(made, [vehicle], record, interrupt)
-    again = type(vehicle)(made, 0, vehicle.link, remote_settings(vehicle), "s")
     with Record(tmp_path / "run.sqlite") as record:
-        result = resume(made, record, [again])
+        result = resume(made, record, [again(vehicle)])
     assert sites(result) == sites(run(made))
-
-
-def remote_settings(vehicle):
-    return vehicle._filter.settings
 
 
 class Rejecting(Simulated):
