@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from threading import Event
 from typing import TypeVar
 
-Item = TypeVar("Item")
+T = TypeVar("T")
 
 
 class Clock:
@@ -42,7 +42,7 @@ class Clock:
         """Wait; return at once if there is nothing to wait for."""
         time.sleep(max(0.0, seconds))
 
-    def get(self, queue: SimpleQueue[Item], timeout_s: float) -> Item:
+    def get(self, queue: SimpleQueue[T], timeout_s: float) -> T:
         """Return the next item of a queue; wait for it for `timeout_s` at most.
 
         Raises

@@ -9,10 +9,10 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from contextlib import closing, suppress
 
 import pytest
+from waiting import SLOW_S, until
 
 import fieldbo
 from fieldbo.console.follower import Follower
@@ -23,8 +23,6 @@ from fieldbo.runs.folder import begin
 from fieldbo.runs.record.record import Record
 
 TOKEN = "a-token-for-tests-0123456789"
-SLOW_S = 120.0
-"""How long to wait for another process or thread: a busy machine may run it late."""
 
 
 class Console:
@@ -70,14 +68,6 @@ class Console:
 def rows_of(run):
     with Record(run / "run.sqlite") as record:
         return record.rows()
-
-
-def until(condition, what):
-    end = time.monotonic() + SLOW_S
-    while not (found := condition()):
-        assert time.monotonic() < end, f"waited for {what}"
-        time.sleep(0.05)
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,18 @@ def test_a_robot_visits_the_sites_of_the_simulation(tmp_path, link):
     assert result.cost == pytest.approx(alone.cost)
 
 
+@pytest.mark.parametrize("link", [Near, Streaming])
+def test_a_mission_on_a_clock_that_steps_is_the_same_each_time(tmp_path, link):
+    def rows(name):
+        made = mission(battery=60.0, patience_s=5.0)
+        vehicle = remote("refuse:1", "silent:2:1.0", "late:3:0.2", "twice:4", mission=made, link=link)
+        with Record.create(tmp_path / name, "run", {"vehicles": [{}]}) as record:
+            run(made, [vehicle], record)
+            return [(row.kind, row.order, row.body) for row in record.rows()]
+
+    assert rows("first.sqlite") == rows("second.sqlite")
+
+
 def test_a_battery_that_drains_faster_than_declared_still_brings_it_home(tmp_path):
     made = mission(battery=60.0)
     exact = Battery(accuracy=0.01)

@@ -11,6 +11,7 @@ import pytest
 import shapely
 from typer.testing import CliRunner
 from underway import Underway, command, commands_in, steered
+from waiting import SLOW_S
 
 import fieldbo
 from fieldbo.agent.agent import Agent
@@ -27,9 +28,6 @@ from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
 from fieldbo.runs.steer import steer
 from fieldbo.testing import SteppedClock, small_mission
-
-SLOW_S = 120.0
-"""How long to wait for another thread: a busy machine may run it late."""
 
 
 @pytest.fixture

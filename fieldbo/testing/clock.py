@@ -6,7 +6,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Event
 
-from fieldbo.clock import Clock, Item
+from fieldbo.clock import Clock, T
 
 
 class SteppedClock(Clock):
@@ -56,7 +56,7 @@ class SteppedClock(Clock):
     def sleep(self, seconds: float) -> None:
         self._step_until(lambda: False, seconds)
 
-    def get(self, queue: SimpleQueue[Item], timeout_s: float) -> Item:
+    def get(self, queue: SimpleQueue[T], timeout_s: float) -> T:
         self._step_until(lambda: not queue.empty(), timeout_s)
         return queue.get_nowait()
 
