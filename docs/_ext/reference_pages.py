@@ -34,6 +34,7 @@ PACKAGES = {
     "fieldbo.results.plot": "Pictures",
     "fieldbo.runs": "Run, record, resume",
     "fieldbo.testing": "Contract suites for your own kinds",
+    "fieldbo.clock": "Time, and waiting",
     "fieldbo.errors": "Errors",
     "fieldbo.validation": "Checked settings",
 }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
+from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.errors import FieldboError
 from fieldbo.runs.load import mission_of
 from fieldbo.runs.record.lock import is_being_written
@@ -39,6 +39,8 @@ class Follower:
         Called after new rows were replayed, or when the process that writes them appears or ends.
     on_problem : Callable
         Called when `problem` changes.
+    clock : Clock, optional
+        By default this machine's.
 
     Attributes
     ----------
@@ -59,8 +61,10 @@ class Follower:
         on_row: Callable[[RunState, Row], object],
         on_change: Callable[[], object],
         on_problem: Callable[[], object],
+        clock: Clock = MACHINE_CLOCK,
     ) -> None:
-        self.file, self._on_row, self._on_change, self._on_problem = file, on_row, on_change, on_problem
+        self.file, self._clock = file, clock
+        self._on_row, self._on_change, self._on_problem = on_row, on_change, on_problem
         with Record(file) as record:
             self.state = RunState(mission_of(record), record.name, scored=False)
             self.vehicles, self._begun = record.vehicles, record.begun_utc
@@ -83,20 +87,31 @@ class Follower:
             self._thread.join()
 
     def _run(self) -> None:
+        while not self._clock.wait(self._closing, _POLL_S):
+            if not self.look():
+                return
+
+    def look(self) -> bool:
+        """Replay what is new; return False if the run can't be followed any longer."""
         try:
-            while not self._closing.wait(_POLL_S):
-                try:
-                    rows = self._new_rows()
-                except FieldboError as error:  # a moment later it may be readable again
-                    self._tell(f"the record can't be read at present: {error}")
-                    continue
-                self._replay(rows)
-                self._tell(None)
+            self._look()
         except _ReplacedError:
             self._stop("another run is in its place")
+            return False
         except Exception as error:  # a row may be half replayed, and what follows it would be wrong
             _log.exception("%s can't be followed any longer", self.file)
             self._stop(repr(error))
+            return False
+        return True
+
+    def _look(self) -> None:
+        try:
+            rows = self._new_rows()
+        except FieldboError as error:  # a moment later it may be readable again
+            self._tell(f"the record can't be read at present: {error}")
+            return
+        self._replay(rows)
+        self._tell(None)
 
     def _stop(self, reason: str) -> None:
         """Accept no further commands, and tell viewers why."""
@@ -134,7 +149,7 @@ class Follower:
 
     def _look_for_process(self) -> bool:
         """Look whether a process carries the run out; return whether that has changed."""
-        now_s = time.monotonic()
+        now_s = self._clock.now_s()
         if now_s < self._looked_s + _ALIVE_S:
             return False
         self._looked_s, before = now_s, self.alive

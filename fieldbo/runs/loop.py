@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -85,6 +84,7 @@ class Loop:
         on_event: Callable[[Event], object] | None,
     ) -> None:
         self.state, self.vehicles, self.record = state, vehicles, record
+        self.clock = vehicles[0].clock
         self.on_step, self.on_event = on_step, on_event
         self.inbox = None if record is None else Inbox(record)
         self.holds = Holds(state.agent)
@@ -175,13 +175,13 @@ class Loop:
 
     def _recall_lost(self) -> None:
         """Ask the vehicles what became of the orders that were lost, for a while."""
-        agent, end_s = self.state.agent, time.monotonic() + _RECALL_S
+        agent, end_s = self.state.agent, self.clock.now_s() + _RECALL_S
         outcomes = (event for event in agent.history if isinstance(event, Observation | Rejected))
         settled = {event.order for event in outcomes if settles(event)}
         lost = {event.order for event in agent.history if isinstance(event, Lost)} - settled
         received = {_part(event) for event in agent.history if isinstance(event, Observation)}
         for order in [order for order in agent.issued if order in lost]:
-            if time.monotonic() > end_s:
+            if self.clock.now_s() > end_s:
                 return
             vehicle = self.vehicles[agent.issued[order].order.vehicle]
             events = [event for event in vehicle.outcome(order) or [] if not isinstance(event, Lost)]
@@ -263,7 +263,7 @@ class Loop:
 
     def _listen(self) -> None:
         """Receive the events of each awaited or paused vehicle once; wait a little if there are none."""
-        began_s, waits = time.monotonic(), not self.state.awaited
+        began_s, waits = self.clock.now_s(), not self.state.awaited
         for number in self.state.awaited:
             self._receive(self.recalled.pop(number, []) or self.vehicles[number].events(_WAIT_S))
             self._supervise(number)
@@ -271,7 +271,7 @@ class Loop:
             self._receive(self.vehicles[number].events(_WAIT_S))
             self._bring_home(number)
         if waits:  # some vehicles return at once
-            time.sleep(max(0.0, began_s + _WAIT_S - time.monotonic()))
+            self.clock.sleep(began_s + _WAIT_S - self.clock.now_s())
 
     def _bring_home(self, number: int) -> None:
         """End the pause of a vehicle whose battery, or time, is just enough for the trip home."""
@@ -293,7 +293,7 @@ class Loop:
         if not agent.waits(number):
             self.silent_since_s.pop(number, None)
             return
-        now_s, patience_s = time.monotonic(), self.state.mission.vehicles[number].when_lost.patience_s
+        now_s, patience_s = self.clock.now_s(), self.state.mission.vehicles[number].when_lost.patience_s
         if now_s > self.silent_since_s.setdefault(number, now_s) + patience_s:
             agent.abandon(number)
 

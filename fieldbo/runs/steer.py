@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, RefusedError, UnconfirmedError
 from fieldbo.messages import Action, Command
@@ -31,6 +31,7 @@ def steer(
     vehicle: int | None = None,
     by: str = "",
     wait_s: float = 10.0,
+    clock: Clock = MACHINE_CLOCK,
 ) -> Command:
     """Give a command to a run that is under way, and wait until the run confirms it.
 
@@ -53,6 +54,8 @@ def steer(
         Who gives the command, for people.
     wait_s : float
         How long to wait for the confirmation.
+    clock : Clock, optional
+        By which to wait; by default this machine's.
 
     Returns
     -------
@@ -82,7 +85,7 @@ def steer(
     )
     _check_under_way(file)
     append(commands_file(file), command)
-    return _confirmed(file, command, wait_s)
+    return _confirmed(file, command, wait_s, clock)
 
 
 def _check_under_way(file: Path) -> None:
@@ -99,22 +102,22 @@ def _check_under_way(file: Path) -> None:
     )
 
 
-def _confirmed(file: Path, command: Command, wait_s: float) -> Command:
+def _confirmed(file: Path, command: Command, wait_s: float, clock: Clock) -> Command:
     """Return a command as the run has recorded it."""
-    end_s = time.monotonic() + wait_s
+    end_s = clock.now_s() + wait_s
     while True:
         recorded = recorded_command(file, command.id)
         if recorded is not None and recorded.refused:
             raise RefusedError(f"{file.parent} refused {command.action.value}: {recorded.refused}")
         if recorded is not None:
             return recorded
-        if time.monotonic() > end_s:
+        if clock.now_s() > end_s:
             why = "it is busy, or waits for a person" if is_being_written(file) else "its process has ended"
             raise UnconfirmedError(
                 f"{file.parent} has not confirmed {command.action.value!r} in {wait_s:g} s: {why}. "
                 "It obeys as soon as it can"
             )
-        time.sleep(_POLL_S)
+        clock.sleep(_POLL_S)
 
 
 def recorded_command(file: Path, id: str) -> Command | None:

@@ -1,3 +1,4 @@
+from .clock import SteppedClock as SteppedClock
 from .policies import PolicyContract as PolicyContract
 from .policies import UnknownCostContract as UnknownCostContract
 from .small import carried_out as carried_out

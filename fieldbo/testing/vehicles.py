@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from abc import ABC, abstractmethod
 
 import numpy as np
 
+from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.messages import Event, GoHome, Observation, Order, Query, from_plain, settles, to_plain
 from fieldbo.mission.mission import Mission
 from fieldbo.testing.small import small_mission
@@ -19,6 +19,9 @@ class VehicleContract(ABC):
 
     patience_s = 10.0
     """Time limit for settling an order."""
+
+    clock: Clock = MACHINE_CLOCK
+    """The vehicle's clock, which the time limit is counted by."""
 
     @abstractmethod
     def vehicle(self, mission: Mission) -> Vehicle:
@@ -36,10 +39,10 @@ class VehicleContract(ABC):
     def _until_settled(self, vehicle: Vehicle, *orders: Order) -> list[Event]:
         """Receive events until each of the orders is settled."""
         events: list[Event] = []
-        end = time.monotonic() + self.patience_s
+        end = self.clock.now_s() + self.patience_s
         waiting = {str(o.id) for o in orders}
         while waiting:
-            assert time.monotonic() < end, f"{sorted(waiting)} not settled in {self.patience_s} s"
+            assert self.clock.now_s() < end, f"{sorted(waiting)} not settled in {self.patience_s} s"
             new = vehicle.events(0.05)
             events += new
             waiting -= set(_settled(new))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.errors import InputError
 from fieldbo.messages import Answer, Event, Order
 from fieldbo.mission.mission import Mission
@@ -53,6 +54,9 @@ class Vehicle(ABC):
     ...     vehicle.events(timeout_s=1.0)[0].cost
     3.0
     """
+
+    clock: Clock = MACHINE_CLOCK
+    """By which it waits, and so does the run that it carries out."""
 
     @abstractmethod
     def send(self, order: Order) -> None:

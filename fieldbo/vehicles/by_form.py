@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.errors import InputError
 from fieldbo.messages import (
     Answer,
@@ -44,6 +44,8 @@ class ByForm(Vehicle):
     mission : Mission
     number : int
         Index of the vehicle in the mission.
+    clock : Clock, optional
+        By default this machine's.
 
     Raises
     ------
@@ -51,13 +53,13 @@ class ByForm(Vehicle):
         The sensor reads on the way.
     """
 
-    def __init__(self, mission: Mission, number: int = 0) -> None:
+    def __init__(self, mission: Mission, number: int = 0, clock: Clock = MACHINE_CLOCK) -> None:
         check_by_hand(mission)
         self.mission, self.number = mission, number
         self.position: Array = mission.vehicles[number].start
         self._places = typed_places(mission.world.domain)
         self._earlier = earlier_values(mission)
-        self._began = time.monotonic()
+        self.clock, self._began = clock, clock.now_s()
         self._orders: list[Order] = []
         self._observed: dict[str, Observation] = {}
         self._settled: set[str] = set()
@@ -70,13 +72,13 @@ class ByForm(Vehicle):
                 self._observed[event.order] = event
                 self.position = event.position
                 if len(event.times_s):
-                    self._began = time.monotonic() - float(event.times_s[-1])
+                    self._began = self.clock.now_s() - float(event.times_s[-1])
             if isinstance(event, Observation | Rejected):
                 self._settled.add(event.order)
 
     def catch_up(self, time_s: float) -> None:
         """Continue at the time of the wall clock."""
-        self._began = min(self._began, time.monotonic() - time_s)
+        self._began = min(self._began, self.clock.now_s() - time_s)
 
     def adopt(self, mission: Mission) -> None:
         self.mission = mission
@@ -89,7 +91,7 @@ class ByForm(Vehicle):
     def events(self, timeout_s: float) -> list[Event]:
         """Return what the answers since the last call amount to."""
         if not self._events:
-            time.sleep(timeout_s)  # answers come with the commands, between two calls
+            self.clock.sleep(timeout_s)  # answers come with the commands, between two calls
         events, self._events = self._events, []
         return events
 
@@ -123,11 +125,11 @@ class ByForm(Vehicle):
             home = replace(order, site=self.mission.vehicles[self.number].home)
             _refuse_unless_confirmed(answer, *self._doubts_about_cost(answer, home.expected_cost))
             observed = home.observed(cost=answer.cost)
-            self._settle(replace(observed, time_s=time.monotonic() - self._began))
+            self._settle(replace(observed, time_s=self.clock.now_s() - self._began))
             return
         if isinstance(order, Recharge):
             changed = replace(order, site=self.position).observed()
-            self._settle(replace(changed, time_s=time.monotonic() - self._began))
+            self._settle(replace(changed, time_s=self.clock.now_s() - self._began))
             return
         self._settle(self._observation(order, answer))
 
@@ -148,7 +150,7 @@ class ByForm(Vehicle):
         return query.observed(
             math.nan if answer.value is None else answer.value,
             noise_variance=float(self.mission.world.sensor.variance(position[None], query.level)[0]),
-            time_s=time.monotonic() - self._began,
+            time_s=self.clock.now_s() - self._began,
             cost=planned if answer.cost is None else answer.cost,
             position=position,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError
 from fieldbo.messages import (
@@ -68,6 +68,8 @@ class ByHand(Vehicle):
         Asks for a line, like the built-in ``input``.
     write : Callable
         Prints a line.
+    clock : Clock, optional
+        By default this machine's.
 
     Raises
     ------
@@ -81,6 +83,7 @@ class ByHand(Vehicle):
         number: int = 0,
         read: Callable[[str], str] = input,
         write: Callable[[str], object] = print,
+        clock: Clock = MACHINE_CLOCK,
     ) -> None:
         check_by_hand(mission)
         self.world, self.spec = mission.world, mission.vehicles[number]
@@ -99,7 +102,7 @@ class ByHand(Vehicle):
         helps += [] if domain.georeference is None else [DEGREES_HELP]
         self._talk = Dialogue(read, write, "\n".join(helps))
         self._places, self._write = typed_places(domain, self._talk), write
-        self._began = time.monotonic()
+        self.clock, self._began = clock, clock.now_s()
         self._stopping = False
         self._orders: list[Order] = []
         self._observed: list[Observation] = []
@@ -113,13 +116,13 @@ class ByHand(Vehicle):
                 self._observed.append(event)
                 self.position, self._moved = event.position, True
                 if len(event.times_s):
-                    self._began = time.monotonic() - float(event.times_s[-1])
+                    self._began = self.clock.now_s() - float(event.times_s[-1])
             if not isinstance(event, Telemetry | Fitted | Correction | Command):
                 self._settled.add(event.order)
 
     def catch_up(self, time_s: float) -> None:
         """Continue at the time of the wall clock."""
-        self._began = min(self._began, time.monotonic() - time_s)
+        self._began = min(self._began, self.clock.now_s() - time_s)
 
     def adopt(self, mission: Mission) -> None:
         self._mission, self.world, self.cost = mission, mission.world, mission.declared_cost
@@ -269,7 +272,7 @@ class ByHand(Vehicle):
         return query.observed(
             value,
             noise_variance=float(self.world.sensor.variance(position[None], query.level)[0]),
-            time_s=time.monotonic() - self._began,
+            time_s=self.clock.now_s() - self._began,
             cost=cost,
             position=position,
         )
@@ -345,7 +348,7 @@ class ByHand(Vehicle):
         if self._talk.ask("  changed? Enter once it is", self._changed, "yes", True) is None:
             return Rejected(order.id, "there is no other battery")
         changed = replace(order, site=self.position).observed()
-        return replace(changed, time_s=time.monotonic() - self._began)
+        return replace(changed, time_s=self.clock.now_s() - self._began)
 
     @staticmethod
     def _changed(text: str) -> bool:

@@ -1,6 +1,5 @@
 """Many readings per order: recorded in full, pooled by place for the model."""
 
-import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from work import lines_run
 
 import fieldbo
 from fieldbo.agent.agent import Agent
@@ -182,14 +182,13 @@ def test_the_model_is_first_fitted_after_enough_orders_however_many_readings_eac
     assert agent.asks == agent.readings == LEAST_READINGS
 
 
-def test_ten_thousand_readings_are_recorded_in_full_in_less_than_two_seconds(tmp_path):
+def test_ten_thousand_readings_are_recorded_in_full_with_little_work_for_each(tmp_path):
     agent, rng = Agent(fieldbo.load_mission("lake-level-set")), np.random.default_rng(0)
     event = at_stop(agent.ask(), 1.0, rng)
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
-        began = time.perf_counter()
-        record.event(event)
-        assert time.perf_counter() - began < 2.0
-        assert len(record.rows()[0].message.values) == K
+        assert lines_run(lambda: record.event(event)) < 100 * K  # half of it
+        (row,) = record.rows()
+        assert len(row.message.values) == K
     agent.tell(event)
     assert agent.readings == 1
 

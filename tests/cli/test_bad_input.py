@@ -18,6 +18,7 @@ import pytest
 import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import SLOW_S
 from working_folder import edit, everything, write
 
 import fieldbo
@@ -624,7 +625,7 @@ def test_a_separate_process_ends_with_2_and_without_a_traceback(args, part):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=SLOW_S,
     )
     assert done.returncode == 2
     assert part in done.stderr

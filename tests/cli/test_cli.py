@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from dataclasses import fields
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 import xarray
 from jsonschema import Draft202012Validator
+from waiting import SLOW_S, until
 
 import fieldbo
 from fieldbo._numerics import compiled as loops
@@ -639,7 +639,7 @@ TYPED = [
 @pytest.mark.parametrize("world", ["tiny", "live"])
 def test_by_hand_keeps_typed_values_when_the_input_ends(world):
     hand = process("run", "m.toml", "--by-hand", "--set", f"world={world}", "--out", "r")
-    out, err = hand.communicate("\n".join(TYPED) + "\n", timeout=60)
+    out, err = hand.communicate("\n".join(TYPED) + "\n", timeout=SLOW_S)
     assert hand.returncode == 130
     assert "Traceback" not in err
     text = " ".join(out.split())
@@ -667,14 +667,10 @@ def test_by_hand_keeps_typed_values_when_the_input_ends(world):
 def test_ctrl_c_keeps_every_observation():
     running = process("run", "gp-lake-maximum-variance", "--battery", "10000000", "--out", "r")
     try:
-        until = time.monotonic() + 60
-        while time.monotonic() < until and running.poll() is None:
-            time.sleep(0.1)
-            if enough("r", 15):
-                break
+        until(lambda: running.poll() is not None or enough("r", 15))
         assert running.poll() is None, "the run is long enough"
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=SLOW_S)
     finally:
         running.kill()
     assert running.returncode == 130
@@ -711,12 +707,16 @@ def test_a_signal_stops_a_run_in_the_background_whose_ctrl_c_is_ignored(mission,
         if mission == "m.toml":
             running.stdin.write("\n0.5\n\n")
             running.stdin.flush()
-        assert_soon(lambda: enough("r", 1))
+        until(lambda: enough("r", 1))
         running.send_signal(signal.SIGINT)
-        time.sleep(0.2)
+        more = len(observed("r")[1]) + 1
+        if mission == "m.toml":
+            running.stdin.write("\n0.5\n\n")
+            running.stdin.flush()
+        until(lambda: running.poll() is not None or enough("r", more))
         assert running.poll() is None, "Ctrl-C stays ignored"
         running.send_signal(number)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=SLOW_S)
     finally:
         running.kill()
     assert running.returncode == 128 + number
@@ -725,13 +725,6 @@ def test_a_signal_stops_a_run_in_the_background_whose_ctrl_c_is_ignored(mission,
     assert json.loads(Path("r/summary.json").read_text())["end_reason"] is None
     with Record(Path("r/run.sqlite")) as record:
         assert record.end_reason is None
-
-
-def assert_soon(condition):
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.1)
 
 
 def enough(folder, least):
@@ -745,7 +738,7 @@ def enough(folder, least):
 @pytest.mark.slow
 def test_a_value_without_a_typed_cost_is_kept_at_the_planned_cost():
     hand = process("run", "m.toml", "--by-hand", "--out", "r")
-    out, _ = hand.communicate("\n0.5\n\n\n0.75\n", timeout=60)
+    out, _ = hand.communicate("\n0.5\n\n\n0.75\n", timeout=SLOW_S)
     assert hand.returncode == 130
     assert "Stopped by you" in out
     assert [float(row["value"]) for row in rows_of("r/observations.csv")] == [0.5, 0.75]

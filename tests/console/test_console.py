@@ -9,10 +9,10 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from contextlib import closing, suppress
 
 import pytest
+from waiting import SLOW_S, until
 
 import fieldbo
 from fieldbo.console.follower import Follower
@@ -23,7 +23,6 @@ from fieldbo.runs.folder import begin
 from fieldbo.runs.record.record import Record
 
 TOKEN = "a-token-for-tests-0123456789"
-SLOW_S = 90.0
 
 
 class Console:
@@ -50,7 +49,7 @@ class Console:
         threading.Thread(target=lambda: self.lines.extend(self.process.stdout), daemon=True).start()
 
     def request(self, method, path, body=None, token=TOKEN, host=None, **headers):
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=SLOW_S)) as connection:
             given = {"Host": host or f"127.0.0.1:{self.port}", **headers}
             if token:
                 given["Authorization"] = f"Bearer {token}"
@@ -71,14 +70,6 @@ def rows_of(run):
         return record.rows()
 
 
-def until(condition, what):
-    end = time.monotonic() + SLOW_S
-    while not (found := condition()):
-        assert time.monotonic() < end, f"waited for {what}"
-        time.sleep(0.05)
-    return found
-
-
 @pytest.fixture(scope="module")
 def console(tmp_path_factory):
     folder = tmp_path_factory.mktemp("console")
@@ -88,7 +79,10 @@ def console(tmp_path_factory):
     until(lambda: any(row.kind == "query" for row in rows_of(started.run)), "the first order")
     yield started
     subprocess.run(
-        [sys.executable, "-m", "fieldbo", "steer", "runs/lake-1", "stop"], cwd=folder, check=False, timeout=60
+        [sys.executable, "-m", "fieldbo", "steer", "runs/lake-1", "stop"],
+        cwd=folder,
+        check=False,
+        timeout=SLOW_S,
     )
     started.close()
 
@@ -257,7 +251,7 @@ def streams(console, number, token):
     head = f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{console.port}\r\nAuthorization: Bearer {token}\r\n\r\n"
     for _ in range(number):
         try:
-            connection = socket.create_connection(("127.0.0.1", console.port), timeout=10)
+            connection = socket.create_connection(("127.0.0.1", console.port), timeout=SLOW_S)
             opened.append(connection)
             connection.sendall(head.encode())
         except OSError:
@@ -284,7 +278,7 @@ def test_a_thousand_open_streams_are_survived_and_the_mission_goes_on(console, t
 
 def streams_now(console):
     """Open one stream and close it; return its status."""
-    with closing(http.client.HTTPConnection("127.0.0.1", console.port, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", console.port, timeout=SLOW_S)) as connection:
         headers = {"Host": f"127.0.0.1:{console.port}", "Authorization": f"Bearer {TOKEN}"}
         connection.request("GET", "/events", headers=headers)
         return connection.getresponse().status
@@ -294,7 +288,7 @@ def streams_now(console):
 
 
 def test_a_stream_begins_with_the_present_state_and_continues_with_each_change(console):
-    with closing(http.client.HTTPConnection("127.0.0.1", console.port, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", console.port, timeout=SLOW_S)) as connection:
         headers = {"Host": f"127.0.0.1:{console.port}", "Authorization": f"Bearer {TOKEN}"}
         connection.request("GET", "/events", headers=headers)
         answer = connection.getresponse()
@@ -374,12 +368,9 @@ def test_a_follower_that_fails_says_so_and_stops(tmp_path):
     told = list[str | None]()
     with record:
         follower = Follower(folder / "run.sqlite", fail, lambda: None, lambda: told.append(follower.problem))
-        follower.start()
-        try:
-            fieldbo.run(mission, record=record)
-            until(lambda: told, "the problem")
-        finally:
-            follower.close()
+        assert follower.look()
+        fieldbo.run(mission, record=record)
+    assert not follower.look()
     assert len(told) == 1
     assert "stopped following the run" in told[0]
     assert "a fault in the console" in told[0]

@@ -167,8 +167,7 @@ def test_no_battery_is_overdrawn_and_all_are_changed_at_home(tmp_path, first):
 
 
 @pytest.mark.parametrize("first", range(0, 120, 40))
-def test_commands_leave_every_battery_enough_for_the_trip_home(tmp_path, monkeypatch, first):
-    monkeypatch.setattr("fieldbo.runs.loop._WAIT_S", 0.002)
+def test_commands_leave_every_battery_enough_for_the_trip_home(tmp_path, first):
     wrong, used = {}, []
     for seed in range(first, first + 40):
         if (mission := mission_of(seed)) is None:

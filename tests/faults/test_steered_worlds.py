@@ -60,10 +60,7 @@ def wrong_with(seed, folder):
 
 
 @pytest.mark.parametrize("first", range(0, 200, BLOCK))
-def test_commands_never_overdraw_or_strand_a_vehicle_or_lead_it_into_a_closed_area(
-    tmp_path, monkeypatch, first
-):
-    monkeypatch.setattr("fieldbo.runs.loop._WAIT_S", 0.002)
+def test_commands_never_overdraw_or_strand_a_vehicle_or_lead_it_into_a_closed_area(tmp_path, first):
     wrong, obeyed = {}, set()
     for seed in range(first, first + BLOCK):
         (tmp_path / str(seed)).mkdir()

@@ -35,6 +35,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.policies.baselines import Random
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run
+from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch
 from fieldbo.vehicles.simulators import Fault, Robot
@@ -42,6 +43,8 @@ from fieldbo.vehicles.simulators import robot as robot_module
 
 SPEEDUP = 1e5
 TICK_S = 0.001
+BUSY_S = 0.02
+"""For how long the planner is busy after an event, at most, while the robot goes on."""
 FAULTS = ("refuse", "stuck", "twice", "late", "silent", "glitch")
 
 
@@ -66,9 +69,10 @@ def drive(mission: Mission, seed: int, folder: Path, short: float = 0.0) -> np.n
     amounts = {"late": 0.05, "silent": 0.4, "glitch": float(0.3 * mission.world.domain.extent.max())}
     kinds = [str(kind) for kind in rng.choice(FAULTS, number, replace=False)]
     faults = [Fault(kind, int(rng.integers(0, 5)), amounts.get(kind, math.nan)) for kind in kinds]
-    robot = Robot(mission.world, start=mission.vehicles[0].start, speedup=SPEEDUP, faults=faults)
+    clock = SteppedClock(TICK_S)
+    robot = Robot(mission.world, start=mission.vehicles[0].start, speedup=SPEEDUP, faults=faults, clock=clock)
     kind = Near if seed % 2 and not short else Guided
-    link = kind(robot, TICK_S, short)
+    link = kind(robot, short)
     settings = VehicleFile.model_construct(
         format=1,
         title="",
@@ -80,7 +84,8 @@ def drive(mission: Mission, seed: int, folder: Path, short: float = 0.0) -> np.n
         arrival=Arrival(short + 1e-6, dwell_s=0.0, reading_s=0.2),
     )
     with Record.create(folder / f"{seed}.sqlite", "run", {}) as record:
-        run(mission, [Remote(mission, 0, link, settings, "s")], record)
+        vehicle = Remote(mission, 0, link, settings, "s", clock)
+        run(mission, [vehicle], record, on_event=lambda event: clock.sleep(rng.uniform(0.0, BUSY_S)))
     return robot.track
 
 
@@ -116,7 +121,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--missions", type=int, default=1000)
     parser.add_argument("--only", type=int, help="drive only the mission of this seed, with details")
-    parser.add_argument("--processes", type=int, default=4, help="most of the time is spent waiting")
+    parser.add_argument("--processes", type=int, default=4, help="how many at a time")
     args = parser.parse_args()
     if args.only is not None:
         print("\n".join(tried(args.only)[1] or ["all legs are free"]))

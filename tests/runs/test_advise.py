@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.stats import norm
+from waiting import SLOW_S, until
 
 import fieldbo
 from fieldbo.errors import InputError
@@ -391,9 +391,8 @@ def test_killed_advice_continues_to_the_answer_of_that_without_interruption():
     whole = str(advised(0.8, out="whole"))
     command = [sys.executable, "-m", "fieldbo", "advise", "m.toml", "--target", "0.8", "--fields", "10"]
     process = subprocess.Popen([*command, "--jobs", "2", "--out", "cut"], stdout=subprocess.DEVNULL)
-    file, end = Path("cut/runs.csv"), time.monotonic() + 120
-    while not (file.exists() and file.read_bytes().count(b"\n") > 3) and time.monotonic() < end:
-        time.sleep(0.02)
+    file = Path("cut/runs.csv")
+    until(lambda: file.exists() and file.read_bytes().count(b"\n") > 3)
     process.kill()
     process.wait()
     with file.open("ab") as table:
@@ -415,11 +414,10 @@ def test_ctrl_c_says_how_to_continue():
     code += "; from fieldbo.cli import main; main()"
     command = [sys.executable, "-c", code, *command[3:]]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        file, end = Path("cut/runs.csv"), time.monotonic() + 120
-        while not (file.exists() and file.read_bytes().count(b"\n") > 3) and time.monotonic() < end:
-            time.sleep(0.02)
+        file = Path("cut/runs.csv")
+        until(lambda: file.exists() and file.read_bytes().count(b"\n") > 3)
         process.send_signal(signal.SIGINT)
-        text, _ = process.communicate(timeout=60)
+        text, _ = process.communicate(timeout=SLOW_S)
     assert process.returncode == 130
     assert "Repeat the command to continue in cut" in text
 

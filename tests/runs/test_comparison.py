@@ -6,7 +6,6 @@ import csv
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from multiprocessing import get_context
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import sem, ttest_rel
+from waiting import SLOW_S, until
 
 from fieldbo.errors import InputError
 from fieldbo.results.metrics import BEST_REGRET, F1, REGRET
@@ -245,7 +245,7 @@ def comparing():
                 text=True,
             )
             ends.callback(running.kill)
-            assert_soon(lambda: running.poll() is not None or (Path("t.csv").exists() and finished("t.csv")))
+            until(lambda: running.poll() is not None or (Path("t.csv").exists() and finished("t.csv")))
             assert running.poll() is None, running.stderr.read()
             return running
 
@@ -254,13 +254,6 @@ def comparing():
 
 def finished(file):
     return [row["mission"] for row in rows_of(file) if row["row"] == "run"]
-
-
-def assert_soon(condition, within_s=60):
-    until = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def is_running(process):
@@ -306,8 +299,8 @@ def test_a_stopped_comparison_ends_its_workers_and_keeps_finished_runs(comparing
     workers = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
     assert len(workers) >= 2
     running.send_signal(number)
-    out, err = running.communicate(timeout=10)
-    assert_soon(lambda: not any(is_running(worker) for worker in workers), within_s=10)
+    out, err = running.communicate(timeout=SLOW_S)
+    until(lambda: not any(is_running(worker) for worker in workers))
     assert "Traceback" not in err
     if number != signal.SIGKILL:
         assert running.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]

@@ -15,7 +15,6 @@ from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
 from fieldbo.messages import Action, Telemetry
 from fieldbo.mission.hold import Hold, Zone
-from fieldbo.runs import loop
 from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.folder import begin
 from fieldbo.runs.holds import Holds
@@ -359,8 +358,7 @@ class Windy(Underway):
 
 
 @pytest.fixture
-def windy(monkeypatch):
-    monkeypatch.setattr(loop, "_WAIT_S", 0.001)
+def windy():
     return replace(small_mission(battery=60.0), holds=(replace(WIND, delay_s=3),))
 
 

@@ -3,14 +3,15 @@
 import json
 import sqlite3
 import threading
-import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import shapely
 from typer.testing import CliRunner
 from underway import Underway, command, commands_in, steered
+from waiting import SLOW_S
 
 import fieldbo
 from fieldbo.agent.agent import Agent
@@ -26,7 +27,7 @@ from fieldbo.runs.loop import Stopped
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
 from fieldbo.runs.steer import steer
-from fieldbo.testing.small import small_mission
+from fieldbo.testing import SteppedClock, small_mission
 
 
 @pytest.fixture
@@ -310,7 +311,11 @@ class Waiting(Underway):
 
     def __init__(self, mission):
         super().__init__(mission, polls=1)
-        self.go = threading.Event()
+        self.sent, self.go = threading.Event(), threading.Event()
+
+    def send(self, order):
+        super().send(order)
+        self.sent.set()
 
     def events(self, timeout_s):
         if not self.go.wait(timeout_s):
@@ -335,29 +340,28 @@ def under_way(tmp_path):
 
     thread = threading.Thread(target=carry_out, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 20
-    while not vehicle.queued and time.monotonic() < deadline:
-        time.sleep(0.01)
-    yield folder, vehicle, thread, ended
+    assert vehicle.sent.wait(SLOW_S)
+    yield folder, thread, ended
     if thread.is_alive():
         append(folder / "commands.sqlite", command("stop"))
-    thread.join(30)
+    thread.join(SLOW_S)
 
 
 def test_steer_returns_the_command_as_the_run_recorded_it(under_way):
-    folder, vehicle, _, ended = under_way
-    steer(folder, "pause", by="me")
-    skipped = None
+    folder, thread, ended = under_way
+    give = partial(steer, folder, wait_s=SLOW_S)
+    give("pause", by="me")
     with pytest.raises(RefusedError, match="paused already"):
-        steer(folder, "pause")
-    wanted = steer(folder, "next", site=[300.2, 3.9])
-    steer(folder, "continue")
-    skipped = steer(folder, "skip")
-    steer(folder, "stop")
+        give("pause")
+    wanted = give("next", site=[300.2, 3.9])
+    give("continue")
+    skipped = give("skip")
+    give("stop")
+    thread.join(SLOW_S)
 
     assert wanted.site.tolist() in fieldbo.load_mission("lake-level-set").world.domain.sites.tolist()
     assert skipped.order is not None
-    assert len(ended) == 1 or not vehicle.go.is_set()
+    assert len(ended) == 1
     state = fieldbo.load_run(folder)
     assert [c.action for c in state.agent.commands] == [
         "pause",
@@ -370,12 +374,12 @@ def test_steer_returns_the_command_as_the_run_recorded_it(under_way):
     assert state.agent.commands[0].by == "me"
 
 
-def test_steer_says_that_a_run_has_not_confirmed_in_time(under_way, monkeypatch):
-    folder, vehicle, _, _ = under_way
-    monkeypatch.setattr(vehicle, "events", lambda timeout_s: time.sleep(1.0) or [])
-    time.sleep(0.3)  # by now it waits
-    with pytest.raises(UnconfirmedError, match="obeys as soon as it can"):
-        steer(folder, "pause", wait_s=0.2)
+def test_steer_says_that_a_run_has_not_confirmed_in_time(tmp_path):
+    mission, clock = fieldbo.load_mission("lake-level-set"), SteppedClock()
+    folder, record = begin(mission, tmp_path / "lake-1")
+    with record, pytest.raises(UnconfirmedError, match=r"in 10 s: it is busy.*obeys as soon as it can"):
+        steer(folder, "pause", clock=clock)
+    assert 10.0 < clock.now_s() < 11.0
 
 
 def test_a_run_that_nobody_carries_out_cannot_be_steered(tmp_path):
@@ -392,12 +396,12 @@ def test_a_run_that_nobody_carries_out_cannot_be_steered(tmp_path):
 
 
 def told(*arguments):
-    done = CliRunner().invoke(app, ["steer", *map(str, arguments)])
+    done = CliRunner().invoke(app, ["steer", *map(str, arguments), "--wait", str(SLOW_S)])
     return done.exit_code, done.output + (str(done.exception) if done.exception else "")
 
 
 def test_the_command_line_confirms_refuses_and_explains(under_way):
-    folder, _, _, _ = under_way
+    folder, _, _ = under_way
 
     assert told(folder, "pause") == (0, "confirmed: pause\n")
     code, said = told(folder, "pause")
@@ -421,7 +425,7 @@ def test_the_command_line_confirms_refuses_and_explains(under_way):
     ],
 )
 def test_arguments_that_make_no_sense_give_nothing_to_the_run(under_way, arguments, why):
-    folder, _, _, _ = under_way
+    folder, _, _ = under_way
     _, said = told(folder, *arguments)
 
     assert why in said

@@ -1,8 +1,6 @@
 """A simulated robot in this process, connected directly: it reports, or streams, and may be cut off."""
 
 import math
-import threading
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +13,7 @@ _NO_PAUSE_S = 1e-9
 
 
 class Wire(Connection):
-    """A robot in its own thread.
+    """A robot that takes a turn with each step of its clock, a `SteppedClock`.
 
     A robot that streams sends positions and readings instead of results. One that does not follow routes
     receives places to go to, and may stop `short` of them.
@@ -24,25 +22,19 @@ class Wire(Connection):
     def __init__(self, link, hear):
         self.link, self.robot, self.hear = link, link.robot, hear
         self.cut, self.count = False, 0
-        self._lock, self._open = threading.Lock(), True
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self.robot.clock.meanwhile.append(self._turn)
 
-    def _run(self):
+    def _turn(self):
         streams = not self.link.reports
-        while self._open:
-            with self._lock:
-                for report in self.robot.tick():
-                    if not self.cut and not (streams and isinstance(report, GoalResult)):
-                        self.hear(report)
-                if streams and not self.cut and not math.isnan(self.robot.reading):
-                    self.hear(Reading(self.robot.reading))
-            time.sleep(self.link.tick_s)
+        for report in self.robot.tick():
+            if not self.cut and not (streams and isinstance(report, GoalResult)):
+                self.hear(report)
+        if streams and not self.cut and not math.isnan(self.robot.reading):
+            self.hear(Reading(self.robot.reading))
 
     def _ordered(self, act, *args):
         if not self.cut:
-            with self._lock:
-                act(*args)
+            act(*args)
 
     def go(self, goal):
         if self.link.follows_routes:
@@ -72,8 +64,7 @@ class Wire(Connection):
         return True
 
     def close(self):
-        self._open = False
-        self._thread.join()
+        self.robot.clock.meanwhile.remove(self._turn)
 
 
 @dataclass(frozen=True)
@@ -81,7 +72,6 @@ class Near(Link):
     """A robot that reports."""
 
     robot: Robot
-    tick_s: float = 0.005
     short: float = 0.0
     address = "here"
 

@@ -11,6 +11,7 @@ from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.loop import Stopped
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run
+from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world.world import driven
 
@@ -29,7 +30,7 @@ class Underway(Simulated):
 
     def __init__(self, mission, number=0, polls=3, seed=0):
         super().__init__(mission, number)
-        self.polls, self.rng = polls, np.random.default_rng(seed)
+        self.polls, self.rng, self.clock = polls, np.random.default_rng(seed), SteppedClock(step_s=1.0)
         self.queued, self.legs, self.on_poll = [], [], None
         self.count = 0
 

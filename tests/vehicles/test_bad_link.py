@@ -1,15 +1,13 @@
 """What a bad link may not cost: unknown positions, old and impossible reports, and time without a planner."""
 
 import math
-import sys
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 from bad_link import check
-from test_remote import QUICK, SETTINGS, part, remote, until_settled_whole
+from test_remote import QUICK, SETTINGS, again, part, remote, until_settled_whole
 from test_remote_missions import mission
 
 from fieldbo.agent.agent import Agent
@@ -29,9 +27,8 @@ from fieldbo.results.result import Result
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
-from fieldbo.testing import small_mission
+from fieldbo.testing import SteppedClock, small_mission
 from fieldbo.vehicles.mqtt.protocol import Codec
-from fieldbo.vehicles.remote import reports
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult, Heartbeat, Link
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Battery, Watch
@@ -251,16 +248,15 @@ class Wired(Link):
 class Drive:
     """An agent and a robot that reports no costs, on a clock that the test advances."""
 
-    def __init__(self, monkeypatch, battery, full, delay_s=5.0):
-        self.clock_s, self.spent, self.full = 1000.0, 0.0, full
-        monkeypatch.setattr(reports, "clock_s", lambda: self.clock_s)
+    def __init__(self, battery, full, delay_s=5.0):
+        self.clock, self.spent, self.full = SteppedClock(step_s=1.0), 0.0, full
         made = small_mission(battery=battery, home=True, initial=0)
         margin = replace(made.vehicles[0], margin=0.1)
         self.agent = Agent(replace(made, vehicles=(margin,)), "run")
         settings = SETTINGS.model_copy(
             update={"battery": Battery(full=full, delay_s=delay_s), "watch": Watch(silence_s=60.0)}
         )
-        self.vehicle = Remote(self.agent.mission, 0, Wired(), settings, "s")
+        self.vehicle = Remote(self.agent.mission, 0, Wired(), settings, "s", self.clock)
         self.vehicle.connect()
         self.base, self.position = 0.0, np.zeros(2)
 
@@ -279,12 +275,12 @@ class Drive:
 
     def use(self, amount, seconds=10.0):
         self.spent += amount
-        self.clock_s += seconds
+        self.clock.sleep(seconds)
 
     def battery(self, times=3):
         """Report the battery, whose counter began with `base`; and say what is left."""
         for _ in range(times):
-            self.clock_s += 1.0
+            self.clock.sleep(1.0)
             self.vehicle.link.hear(BatteryReport(amount=self.full - (self.spent - self.base)))
             self.tell()
         self.vehicle.catch_up(0.0)
@@ -300,8 +296,8 @@ class Drive:
 
 
 @pytest.mark.parametrize("when", ["idle", "under way"])
-def test_a_battery_counter_that_begins_anew_gives_nothing_back(monkeypatch, when):
-    drive = Drive(monkeypatch, battery=60.0, full=60.0)
+def test_a_battery_counter_that_begins_anew_gives_nothing_back(when):
+    drive = Drive(battery=60.0, full=60.0)
     drive.battery()
     for k in range(4):
         order = drive.send([5.0, 0.0] if k % 2 == 0 else [0.0, 0.0])
@@ -326,23 +322,24 @@ def test_a_counter_that_begins_anew_while_the_planner_is_dead_gives_nothing_back
     vehicle = remote()
     vehicle._filter.take_battery(BatteryReport(amount=12.0))
     last = vehicle._filter.telemetry()
-    again = Remote(vehicle.mission, 0, vehicle.link, vehicle._filter.settings, "s")._filter
-    again.resume([], [last])
+    second = again(vehicle)._filter
+    second.resume([], [last])
     for amount in (30.0, 30.0, 28.0):
-        again.take_battery(BatteryReport(amount=amount))
-    assert again.telemetry().remaining == pytest.approx(10.0)
+        second.take_battery(BatteryReport(amount=amount))
+    assert second.telemetry().remaining == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize("resumed", [False, True])
-def test_a_larger_pack_that_is_first_heard_of_after_an_order_counts_what_was_charged(monkeypatch, resumed):
-    drive = Drive(monkeypatch, battery=60.0, full=100.0)
+def test_a_larger_pack_that_is_first_heard_of_after_an_order_counts_what_was_charged(resumed):
+    drive = Drive(battery=60.0, full=100.0)
     for site in ([5.0, 0.0], [0.0, 0.0]):
         order = drive.send(site)
         drive.use(6.0)
         drive.finish(order)
     if resumed:
         orders = [issue.order for issue in drive.agent.issued.values()]
-        drive.vehicle = Remote(drive.agent.mission, 0, Wired(), drive.vehicle._filter.settings, "s")
+        settings = drive.vehicle._filter.settings
+        drive.vehicle = Remote(drive.agent.mission, 0, Wired(), settings, "s", drive.clock)
         drive.vehicle.connect()
         drive.vehicle.resume(orders, drive.agent.history)
     drive.use(0.0)
@@ -353,8 +350,8 @@ def test_a_larger_pack_that_is_first_heard_of_after_an_order_counts_what_was_cha
     assert 60.0 - drive.spent - 2.0 <= drive.left <= 60.0 - drive.spent
 
 
-def test_a_larger_pack_that_is_first_heard_of_after_a_lost_order_counts_that_order(monkeypatch):
-    drive = Drive(monkeypatch, battery=60.0, full=100.0)
+def test_a_larger_pack_that_is_first_heard_of_after_a_lost_order_counts_that_order():
+    drive = Drive(battery=60.0, full=100.0)
     order = drive.send([5.0, 0.0])
     drive.vehicle._settle(Lost(order.id, "silence"))
     drive.tell()
@@ -364,8 +361,8 @@ def test_a_larger_pack_that_is_first_heard_of_after_a_lost_order_counts_that_ord
 
 
 @pytest.mark.parametrize("duration_s", [0.0, 1.0])
-def test_a_wrong_duration_does_not_make_an_old_battery_report_new(monkeypatch, duration_s):
-    drive = Drive(monkeypatch, battery=60.0, full=60.0)
+def test_a_wrong_duration_does_not_make_an_old_battery_report_new(duration_s):
+    drive = Drive(battery=60.0, full=60.0)
     drive.battery()
     order = drive.send([5.0, 0.0])
     drive.use(3.0, seconds=60.0)
@@ -379,8 +376,8 @@ def test_a_wrong_duration_does_not_make_an_old_battery_report_new(monkeypatch, d
 
 
 @pytest.mark.parametrize("cost", ["45.0", 1e999, None, True, [45]])
-def test_a_cost_that_is_no_number_is_doubted_and_what_the_battery_lost_is_charged(monkeypatch, cost):
-    drive = Drive(monkeypatch, battery=60.0, full=60.0)
+def test_a_cost_that_is_no_number_is_doubted_and_what_the_battery_lost_is_charged(cost):
+    drive = Drive(battery=60.0, full=60.0)
     codec = Codec(drive.agent.domain.axes)
     order = drive.send([5.0, 0.0])
     for amount in (60.0, 15.0):
@@ -415,12 +412,12 @@ def test_what_was_used_while_the_planner_was_dead_counts_after_a_resume(pack):
     first.take_battery(BatteryReport(amount=pack - 15.0))
     last = first.telemetry()
 
-    again = Remote(vehicle.mission, 0, vehicle.link, vehicle._filter.settings, "s")._filter
-    again.resume([], [from_plain(to_plain(event)) for event in (start, last)])
-    again.take_battery(BatteryReport(amount=pack - 25.0))
+    second = again(vehicle)._filter
+    second.resume([], [from_plain(to_plain(event)) for event in (start, last)])
+    second.take_battery(BatteryReport(amount=pack - 25.0))
 
     assert start.remaining - last.remaining == pytest.approx(10.0)
-    assert last.remaining - again.telemetry().remaining == pytest.approx(10.0)
+    assert last.remaining - second.telemetry().remaining == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize("limit_s", [None, 9000.0, 5000.0])
@@ -444,23 +441,19 @@ def test_a_run_is_resumed_at_the_time_of_the_wall_clock(tmp_path, monkeypatch, c
             return datetime.now(tz) + timedelta(hours=1)
 
     monkeypatch.setattr("fieldbo.runs.loop.datetime", Later)
-    again = Remote(made, 0, vehicle.link, vehicle._filter.settings, "s")
     with Record(tmp_path / "run.sqlite") as record:
-        resume(made, record, [again])
+        resume(made, record, [again(vehicle)])
         times = [row.message.time_s for row in record.rows() if row.kind == "telemetry"]
     assert before < 100.0
     assert max(times) > 3600.0
     assert ("by this computer's clock; they count towards" in caplog.text) == (limit_s == 5000.0)
 
 
-def test_the_clock_runs_on_while_the_computer_is_suspended(monkeypatch):
-    filter_ = remote()._filter
-    before = filter_.now_s
-    clock = reports.clock_s
-    monkeypatch.setattr(reports, "clock_s", lambda: clock() + 500.0)
-    assert filter_.now_s >= before + 500.0
-    if sys.platform == "linux":
-        assert abs(clock() - time.clock_gettime(time.CLOCK_BOOTTIME)) < 1.0
+def test_the_clock_of_a_run_goes_on_while_the_computer_is_suspended():
+    vehicle = remote()
+    before_s = vehicle._filter.now_s
+    vehicle.clock.suspend(500.0)
+    assert vehicle._filter.now_s == before_s + 500.0
 
 
 # -- vehicles that are lost ------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
@@ -11,7 +10,7 @@ import pytest
 from fieldbo.errors import InputError
 from fieldbo.messages import Telemetry, from_plain, to_plain
 from fieldbo.mission.hold import Hold
-from fieldbo.testing import small_mission
+from fieldbo.testing import SteppedClock, small_mission
 from fieldbo.vehicles.mqtt.client import MqttClient
 from fieldbo.vehicles.mqtt.link import Mqtt
 from fieldbo.vehicles.mqtt.protocol import Codec
@@ -79,7 +78,7 @@ def on_air():
     """A vehicle over a link, and what the test may say on it."""
     link = Quiet()
     mission = replace(small_mission(), holds=(WIND, VOLTAGE))
-    vehicle = Remote(mission, 0, link, SETTINGS, "s")
+    vehicle = Remote(mission, 0, link, SETTINGS, "s", SteppedClock())
     vehicle.link.opened.clear()
     opened = link.open
 
@@ -121,14 +120,14 @@ def test_a_value_that_flaps_makes_no_flood_of_telemetry(on_air):
     for k in range(500):
         say(ChannelReport("wind", 9.0 if k % 2 else 5.0))
     assert len(channels_in(vehicle.events(0.0))) <= 2
-    time.sleep(0.2)
+    vehicle.clock.sleep(0.2)
     say(Heartbeat())
     assert len(channels_in(vehicle.events(0.0))) <= 1
 
 
 def test_a_weather_station_is_no_sign_of_life_of_a_robot(on_air):
     vehicle, say = on_air
-    time.sleep(0.5)
+    vehicle.clock.sleep(0.5)
     say(ChannelReport("wind", 9.0))
     assert vehicle.events(0.0) == []
     say(Heartbeat())
@@ -181,12 +180,12 @@ def test_rubbish_on_very_many_channels_is_doubted_a_bounded_number_of_times(on_a
     assert len(heard.doubts) == MOST_CHANNELS + 1
 
 
-def test_a_watched_channel_that_falls_silent_is_a_doubt(on_air, monkeypatch):
+def test_a_watched_channel_that_falls_silent_is_a_doubt(on_air):
     vehicle, say = on_air
-    monkeypatch.setattr("fieldbo.vehicles.remote.channels._SILENT_S", 0.05)
     say(ChannelReport("voltage", 12.0))
-    time.sleep(0.1)
-    say(ChannelReport("wind", 9.0))
+    vehicle.clock.sleep(200.0)
+    say(ChannelReport("wind", 5.0))
+    say(Heartbeat())
     (heard,) = (event for event in vehicle.events(0.0) if isinstance(event, Telemetry))
     assert len(heard.doubts) == 1
     assert "nothing was heard from the channel voltage" in heard.doubts[0]

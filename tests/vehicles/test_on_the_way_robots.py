@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import Lost, Observation, Telemetry
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run
-from fieldbo.testing import small_mission, small_world
+from fieldbo.testing import SteppedClock, small_mission, small_world
 from fieldbo.vehicles.checks import check_readings_on_the_way
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mqtt.protocol import Codec
@@ -35,14 +34,33 @@ def logged_mission(battery=20.0, along=Along(every_m=0.1)):  # noqa: B008 - froz
     return small_mission(world=world, battery=battery)
 
 
+def robot_of(mission, **settings):
+    return Robot(mission.world, seed=mission.seed, clock=SteppedClock(), **settings)
+
+
+def connected(mission, link, settings=SETTINGS):
+    """Return a vehicle over a link, on the clock of its robot."""
+    return Remote(mission, 0, link, settings, "session", link.robot.clock)
+
+
+def until(vehicle, done, seconds):
+    """Collect events until one of them satisfies a condition, or for some seconds."""
+    events, end_s = [], vehicle.clock.now_s() + seconds
+    while not any(map(done, events)) and vehicle.clock.now_s() < end_s:
+        events += vehicle.events(0.1)
+    return events
+
+
+def is_last(event):
+    return isinstance(event, Observation) and event.last
+
+
 def carried_out(mission, folder, faults=(), part_readings=10):
     settings = {"faults": [*faults], "part_readings": part_readings}
-    robot = Robot(
-        mission.world, seed=mission.seed, speedup=20.0, battery=mission.vehicles[0].battery, **settings
-    )
+    robot = robot_of(mission, speedup=20.0, battery=mission.vehicles[0].battery, **settings)
     with (
         Record.create(folder / "run.sqlite", "run", {}) as record,
-        Remote(mission, 0, Near(robot), SETTINGS, "session") as vehicle,
+        connected(mission, Near(robot)) as vehicle,
     ):
         return run(mission, [vehicle], record=record)
 
@@ -90,15 +108,13 @@ def check_on_disk(folder, result):
 
 def test_a_cancelled_order_still_reports_what_was_read():
     mission = logged_mission()
-    robot = Robot(mission.world, seed=0, speedup=1.0, part_readings=10)
-    with Remote(mission, 0, Near(robot), SETTINGS, "session") as vehicle:
+    robot = robot_of(mission, part_readings=10)
+    with connected(mission, Near(robot)) as vehicle:
         order = replace(fieldbo.Agent(mission).ask(), site=np.array([5.0, 4.0]), expected_cost=7.4)
         vehicle.send(order)
-        time.sleep(2.0)
+        vehicle.clock.sleep(2.0)
         vehicle.cancel(order.id)
-        events, until = [], time.monotonic() + 5.0
-        while not any(isinstance(e, Observation) and e.last for e in events) and time.monotonic() < until:
-            events += vehicle.events(0.1)
+        events = until(vehicle, is_last, 5.0)
     parts = [e for e in events if isinstance(e, Observation)]
     assert [part.part for part in parts] == list(range(len(parts)))
     assert parts[-1].last
@@ -115,10 +131,10 @@ def streamed(mission, folder, speedup=2.0, link=Streaming):
     """The result of a mission of a robot that streams."""
     reports, arrival = Reports(accuracy=0.1), Arrival(within=0.1, dwell_s=0.0)
     settings = SETTINGS.model_copy(update={"arrival": arrival, "reports": reports})
-    robot = Robot(mission.world, seed=mission.seed, speedup=speedup)
+    robot = robot_of(mission, speedup=speedup)
     with (
         Record.create(folder / "run.sqlite", "run", {}) as record,
-        Remote(mission, 0, link(robot), settings, "session") as vehicle,
+        connected(mission, link(robot), settings) as vehicle,
     ):
         return run(mission, [vehicle], record=record)
 
@@ -169,28 +185,24 @@ def test_readings_that_arrive_twice_count_once_and_lost_ones_leave_gaps(tmp_path
 
 def under_way(mission, robot, seconds):
     """A vehicle on the way to the far corner, after some seconds; and its order."""
-    vehicle = Remote(mission, 0, Streaming(robot), SETTINGS, "session")
+    vehicle = connected(mission, Streaming(robot))
     vehicle.connect()
     order = replace(fieldbo.Agent(mission).ask(), site=np.array([5.0, 4.0]), expected_cost=7.4)
     vehicle.send(order)
-    events, until = [], time.monotonic() + seconds
-    while time.monotonic() < until:
-        events += vehicle.events(0.1)
+    events = until(vehicle, lambda event: False, seconds)
     return vehicle, order, [event for event in events if isinstance(event, Observation)]
 
 
 def test_what_was_read_before_the_robot_fell_silent_is_delivered_before_its_order_is_lost():
     mission = logged_mission()
     settings = SETTINGS.model_copy(update={"watch": Watch(silence_s=1.0)})
-    link = Streaming(Robot(mission.world, seed=0, speedup=1.0))
-    with Remote(mission, 0, link, settings, "session") as vehicle:
+    link = Streaming(robot_of(mission))
+    with connected(mission, link, settings) as vehicle:
         order = replace(fieldbo.Agent(mission).ask(), site=np.array([5.0, 4.0]), expected_cost=7.4)
         vehicle.send(order)
-        events, until = [], time.monotonic() + 8.0
-        time.sleep(2.0)
+        vehicle.clock.sleep(2.0)
         link.wires[-1].cut = True
-        while not any(isinstance(e, Lost) for e in events) and time.monotonic() < until:
-            events += vehicle.events(0.1)
+        events = until(vehicle, lambda event: isinstance(event, Lost), 6.0)
     kinds = [type(e) for e in events if not isinstance(e, Telemetry)]
     assert kinds == [Observation, Lost]
     part = next(e for e in events if isinstance(e, Observation))
@@ -201,19 +213,16 @@ def test_what_was_read_before_the_robot_fell_silent_is_delivered_before_its_orde
 def test_an_order_that_is_sent_again_by_a_new_program_continues_with_the_next_part(monkeypatch):
     monkeypatch.setattr("fieldbo.vehicles.remote.on_the_way._PART", 8)
     mission = logged_mission()
-    robot = Robot(mission.world, seed=0, speedup=1.0)
+    robot = robot_of(mission)
     vehicle, order, before = under_way(mission, robot, 3.0)
     vehicle.close()
     assert [event.part for event in before] == list(range(len(before)))
     assert len(before) >= 2
-    again = Remote(mission, 0, Streaming(robot), SETTINGS, "session")
-    with again:
+    with connected(mission, Streaming(robot)) as again:
         again.resume([order], before)
         assert again.outcome(order.id) is None
         again.send(order)
-        events, until = [], time.monotonic() + 12.0
-        while not any(isinstance(e, Observation) and e.last for e in events) and time.monotonic() < until:
-            events += again.events(0.1)
+        events = until(again, is_last, 12.0)
     after = [event for event in events if isinstance(event, Observation)]
     assert [event.part for event in after] == list(range(len(before), len(before) + len(after)))
     assert after[-1].last

@@ -1,8 +1,6 @@
 """Where a robot is: one wrong, old or repeated report never becomes the beginning of a route."""
 
-import threading
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ from fieldbo.messages import Correction, GoHome, Lost, Observation, Query, Rejec
 from fieldbo.policies.baselines import Random
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
-from fieldbo.testing import small_mission, small_world
+from fieldbo.testing import SteppedClock, small_mission, small_world
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Connection,
@@ -52,7 +50,7 @@ class Scripted(Connection):
     """A connection that keeps what it is sent, and hears what it is told."""
 
     def __init__(self, link, hear):
-        self.hear, self.sent, self.asked, self.answers = hear, [], [], link.answers
+        self.hear, self.sent, self.asked, self.answers, self.clock = hear, [], [], link.answers, link.clock
 
     def go(self, goal):
         self.sent.append(goal)
@@ -75,7 +73,7 @@ class Scripted(Connection):
     def at(self, *place, times=1):
         for _ in range(times):
             self.hear(PositionReport(np.array(place, dtype=float)))
-            time.sleep(0.11 if times > 1 else 0.0)
+            self.clock.sleep(0.11 if times > 1 else 0.0)
 
 
 @dataclass(frozen=True)
@@ -84,6 +82,7 @@ class Reports(Link):
 
     first: tuple = (0.0, 0.0)
     answers: tuple = ()
+    clock: SteppedClock = field(default_factory=SteppedClock)
     address = "here"
 
     def open(self, mission, ground, hear):
@@ -106,13 +105,13 @@ def vehicle_of(mission, link, **watch):
     settings = SETTINGS.model_copy(
         update={"watch": replace(WATCH, **watch), "arrival": Arrival(0.25, dwell_s=0.0)}
     )
-    return Remote(mission, 0, link, settings, "s")
+    return Remote(mission, 0, link, settings, "s", link.clock)
 
 
 def until(vehicle, done, seconds=2.0, meanwhile=lambda: None):
     """Collect events until something is true, or for some seconds."""
-    events, end = [], time.monotonic() + seconds
-    while time.monotonic() < end and not done(events):
+    events, end_s = [], vehicle.clock.now_s() + seconds
+    while vehicle.clock.now_s() < end_s and not done(events):
         meanwhile()
         events += vehicle.events(0.02)
     return events
@@ -426,12 +425,13 @@ class Odd(Reports):
             hear(answer(order, goal.site, cost=2.0))
 
         def report():
-            while not over.wait(0.05):
-                hear(PositionReport(wire.sent[-1].site if wire.sent else np.zeros(2)))
+            hear(PositionReport(wire.sent[-1].site if wire.sent else np.zeros(2)))
+            if not closed:
+                self.clock.after(0.05, report)
 
-        over, wire.go = threading.Event(), go
-        wire.close = over.set
-        threading.Thread(target=report, daemon=True).start()
+        closed, wire.go = [], go
+        wire.close = lambda: closed.append(True)
+        report()
         return wire
 
 

@@ -1,7 +1,6 @@
 """Who changes a battery: people, robots, and what operators command meanwhile."""
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from fieldbo.messages import (
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
+from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.by_form import ByForm
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.remote.remote import Remote
@@ -109,13 +109,18 @@ def test_people_with_a_form_confirm_the_change_or_say_that_there_is_no_battery(s
 def robot_of(mission, **settings):
     spec = mission.vehicles[0]
     given = {"battery": spec.battery, "speedup": 200.0, "recharge_s": 1000.0} | settings
-    return Robot(mission.world, seed=mission.seed, start=spec.start, **given)
+    return Robot(mission.world, seed=mission.seed, start=spec.start, clock=SteppedClock(), **given)
+
+
+def connected(mission, robot, link=Near, settings=SETTINGS):
+    """Return a vehicle for a robot, on the robot's clock."""
+    return Remote(mission, 0, link(robot), settings, "s", robot.clock)
 
 
 @pytest.mark.parametrize("link", [Near, Streaming])
 def test_a_robot_goes_on_once_it_reports_a_full_battery(link, tmp_path):
     mission = mission_with(3, battery=14.0, margin=0.05)
-    with Remote(mission, 0, link(robot_of(mission)), SETTINGS, "s") as vehicle:
+    with connected(mission, robot_of(mission), link) as vehicle:
         result = run_with(mission, vehicle, tmp_path)
     assert result.accounts[0].batteries_used == 3
     assert max(spent_by_battery(result).values()) <= 14.0
@@ -125,7 +130,7 @@ def test_a_robot_goes_on_once_it_reports_a_full_battery(link, tmp_path):
 
 def test_a_robot_that_reports_no_battery_gets_its_time(tmp_path):
     mission = mission_with(2, takes_s=0.5)
-    with Remote(mission, 0, Near(robot_of(mission, battery=math.inf)), SETTINGS, "s") as vehicle:
+    with connected(mission, robot_of(mission, battery=math.inf)) as vehicle:
         result = run_with(mission, vehicle, tmp_path)
     assert result.accounts[0].batteries_used == 2
     [(_, _, seconds)] = [line for line in result.accounts[0].lines if isinstance(line[0], Recharge)]
@@ -135,18 +140,23 @@ def test_a_robot_that_reports_no_battery_gets_its_time(tmp_path):
 def waiting(vehicle, mission):
     """Send a recharge; return what the vehicle reports in a second."""
     vehicle.send(Recharge(0, "run/0", 2, HOME))
-    events, end = [], time.monotonic() + 1.0
-    while time.monotonic() < end:
+    return [event for event in listen(vehicle, 1.0) if not isinstance(event, Telemetry)]
+
+
+def listen(vehicle, seconds):
+    """Return all that a vehicle reports within some seconds."""
+    events, end_s = [], vehicle.clock.now_s() + seconds
+    while vehicle.clock.now_s() < end_s:
         events += vehicle.events(0.05)
-    return [event for event in events if not isinstance(event, Telemetry)]
+    return events
 
 
 def test_a_robot_may_be_silent_while_its_battery_is_changed():
     mission = mission_with(2)
     robot = robot_of(mission, recharge_s=math.inf)
-    with Remote(mission, 0, Near(robot), SETTINGS, "s") as vehicle:
+    with connected(mission, robot) as vehicle:
         robot.remaining = 0.5
-        time.sleep(0.3)
+        vehicle.clock.sleep(0.3)
         vehicle.events(0.1)
         vehicle.link.wires[0].cut = True
         assert waiting(vehicle, mission) == []  # for twice as long as silence is a loss otherwise
@@ -168,15 +178,13 @@ def test_a_battery_counts_as_changed_if_its_level_shows_it(full, level, changed)
     mission = mission_with(2)
     robot = robot_of(mission, battery=12.0 if full is None else full, recharge_s=math.inf)
     settings = SETTINGS.model_copy(update={"battery": Battery(full=full, accuracy=0.1)})
-    with Remote(mission, 0, Near(robot), settings, "s") as vehicle:
+    with connected(mission, robot, settings=settings) as vehicle:
         robot.remaining = 0.5 if full is None else 30.0
-        time.sleep(0.3)
+        vehicle.clock.sleep(0.3)
         vehicle.events(0.1)
         vehicle.send(Recharge(0, "run/0", 2, HOME))
         robot.remaining = level
-        events, end = [], time.monotonic() + 0.6
-        while time.monotonic() < end:
-            events += vehicle.events(0.05)
+        events = listen(vehicle, 0.6)
     assert any(isinstance(event, Observation) for event in events) == changed
     if changed:
         last = [event for event in events if isinstance(event, Telemetry)][-1]
@@ -186,9 +194,9 @@ def test_a_battery_counts_as_changed_if_its_level_shows_it(full, level, changed)
 def test_a_robot_is_not_waited_for_once_the_operator_ends_the_mission():
     mission = mission_with(2)
     robot = robot_of(mission, recharge_s=math.inf)
-    with Remote(mission, 0, Near(robot), SETTINGS, "s") as vehicle:
+    with connected(mission, robot) as vehicle:
         robot.remaining = 0.5
-        time.sleep(0.3)
+        vehicle.clock.sleep(0.3)
         vehicle.events(0.1)
         vehicle.send(Recharge(0, "run/0", 2, HOME))
         vehicle.events(0.1)
@@ -209,10 +217,10 @@ def test_a_run_with_a_robot_that_dies_during_a_change_goes_on_with_the_new_batte
             if isinstance(event, Observation) and isinstance(order_in(record, event), GoHome):
                 raise KeyboardInterrupt
 
-        with Remote(mission, 0, Near(robot), SETTINGS, "s") as vehicle, pytest.raises(Interrupted):
+        with connected(mission, robot) as vehicle, pytest.raises(Interrupted):
             run(mission, [vehicle], record, on_event=stop)
         robot.remaining = robot.battery  # changed while no planner runs
-        with Remote(mission, 0, Near(robot), SETTINGS, "s") as vehicle:
+        with connected(mission, robot) as vehicle:
             result = resume(mission, record, [vehicle])
     assert result.accounts[0].batteries_used == 2
 

@@ -1,8 +1,6 @@
 """A remote vehicle over a link in this process: watchdog, timeouts, and checks on what the robot reports."""
 
 import math
-import threading
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +13,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import GoHome, Lost, Observation, Query, Rejected, Telemetry
-from fieldbo.testing import VehicleContract, small_cell, small_mission, small_world
+from fieldbo.testing import SteppedClock, VehicleContract, small_cell, small_mission, small_world
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Goal,
@@ -47,8 +45,8 @@ SETTINGS = VehicleFile.model_construct(
 )
 
 
-def remote(*faults, mission=None, link=Near, speedup=1000.0, session="s", **settings):
-    mission = mission or small_mission()
+def remote(*faults, mission=None, link=Near, speedup=1000.0, session="s", clock=None, **settings):
+    mission, clock = mission or small_mission(), clock or SteppedClock()
     robot = Robot(
         mission.world,
         seed=mission.seed,
@@ -56,14 +54,21 @@ def remote(*faults, mission=None, link=Near, speedup=1000.0, session="s", **sett
         battery=mission.vehicles[0].battery,
         speedup=speedup,
         faults=[Fault.parse(f) for f in faults],
+        clock=clock,
     )
-    return Remote(mission, 0, link(robot), SETTINGS.model_copy(update=settings), session)
+    return Remote(mission, 0, link(robot), SETTINGS.model_copy(update=settings), session, clock)
+
+
+def again(vehicle):
+    """Return a new vehicle for the robot of another one, as after a restart of the planner."""
+    settings = vehicle._filter.settings
+    return Remote(vehicle.mission, 0, vehicle.link, settings, vehicle.session, vehicle.clock)
 
 
 def until_settled(vehicle, order, patience_s=5.0):
     """Return all events up to the one that settles an order, and those that came with it."""
-    found, end = [], time.monotonic() + patience_s
-    while time.monotonic() < end:
+    found, end_s = [], vehicle.clock.now_s() + patience_s
+    while vehicle.clock.now_s() < end_s:
         found += vehicle.events(0.05)
         if any(e.order == order for e in found if isinstance(e, Observation | Rejected | Lost)):
             return found
@@ -74,17 +79,18 @@ def settled(vehicle, order):
     return next(e for e in until_settled(vehicle, order) if getattr(e, "order", None) == order)
 
 
-PATIENT = replace(QUICK, silence_s=2.0, connect_s=2.0, least_s=10.0)  # enough on a busy machine
-
-
 class TestReporting(VehicleContract):
+    clock = SteppedClock()
+
     def vehicle(self, mission):
-        return remote(mission=mission, watch=PATIENT)
+        return remote(mission=mission, clock=self.clock)
 
 
 class TestStreaming(VehicleContract):
+    clock = SteppedClock()
+
     def vehicle(self, mission):
-        return remote(mission=mission, link=Streaming, watch=PATIENT)
+        return remote(mission=mission, link=Streaming, clock=self.clock)
 
 
 QUERY = Query([2.0, 1.0], expected_cost=3.0, id="run/0")
@@ -107,7 +113,7 @@ def test_a_reading_from_before_an_order_is_no_answer_to_it():
         for k in range(3):
             vehicle.send(replace(QUERY, id=f"run/{k}"))
             values += settled(vehicle, f"run/{k}").values.tolist()
-            time.sleep(0.2)  # the robot stays at the site and repeats its reading meanwhile
+            vehicle.clock.sleep(0.2)  # the robot stays at the site and repeats its reading meanwhile
     assert len(set(values)) == 3
 
 
@@ -130,10 +136,10 @@ def test_a_rejected_goal_rejects_its_order():
 
 def test_an_order_that_takes_too_long_is_cancelled_and_cut_short():
     with remote("stuck:0", watch=replace(QUICK, patience=0.1)) as vehicle:
-        before = time.monotonic()
+        sent_s = vehicle.clock.now_s()
         vehicle.send(QUERY)
         seen = settled(vehicle, "run/0")
-        assert QUICK.least_s <= time.monotonic() - before < QUICK.least_s + 2.0
+        assert QUICK.least_s <= vehicle.clock.now_s() - sent_s < QUICK.least_s + 0.1
     assert isinstance(seen, Observation)
     assert not seen.complete
     assert len(seen.values) == 0
@@ -141,12 +147,12 @@ def test_an_order_that_takes_too_long_is_cancelled_and_cut_short():
 
 def test_a_silent_robot_loses_its_order_in_time_and_a_late_result_still_counts():
     with remote("silent:0:1.0") as vehicle:
-        before = time.monotonic()
+        sent_s = vehicle.clock.now_s()
         vehicle.send(QUERY)
         lost = settled(vehicle, "run/0")
         assert isinstance(lost, Lost)
-        assert time.monotonic() - before < QUICK.silence_s + 0.5
-        time.sleep(1.0)
+        assert QUICK.silence_s <= vehicle.clock.now_s() - sent_s < QUICK.silence_s + 0.1
+        vehicle.clock.sleep(1.0)
         late = [e for e in vehicle.events(0.5) if isinstance(e, Observation)]
     assert [e.order for e in late] == ["run/0"]
 
@@ -155,7 +161,7 @@ def test_a_robot_is_not_silent_while_fieldbo_is_held_up():
     with remote("silent:0:1.0") as vehicle:
         vehicle.send(QUERY)
         vehicle.events(0.0)
-        time.sleep(0.95)  # three times the silence that is allowed
+        vehicle.clock.sleep(0.95)  # three times the silence that is allowed
         events = until_settled(vehicle, "run/0")
     assert [type(event) for event in events if hasattr(event, "order")] == [Observation]
 
@@ -231,10 +237,10 @@ def test_a_missing_robot_is_an_error_before_anything_is_sent():
 def test_an_unreachable_robot_loses_its_order_at_once():
     with remote("stuck:0") as vehicle:
         vehicle.send(QUERY)
-        before = time.monotonic()
+        heard_s = vehicle.clock.now_s()
         vehicle.link.wires[0].hear(Unreachable("its will says offline"))
         assert settled(vehicle, "run/0") == Lost("run/0", "its will says offline")
-        assert time.monotonic() - before < 0.2
+        assert vehicle.clock.now_s() == heard_s
 
 
 def test_the_first_sign_of_life_after_a_silence_gives_telemetry():
@@ -270,13 +276,12 @@ def test_a_new_vehicle_object_asks_the_robot_for_the_outcome_of_an_order():
     with first:
         first.send(QUERY)
         seen = settled(first, "run/0")
-    again = Remote(first.mission, 0, first.link, SETTINGS, "s")
-    with again:
-        again.resume([QUERY], [])
-        (outcome,) = again.outcome("run/0")
+    with again(first) as second:
+        second.resume([QUERY], [])
+        (outcome,) = second.outcome("run/0")
         assert outcome.values.tolist() == seen.values.tolist()
-        assert [e for e in again.events(0.1) if isinstance(e, Observation)] == []
-        assert again.outcome("run/7") is None
+        assert [e for e in second.events(0.1) if isinstance(e, Observation)] == []
+        assert second.outcome("run/7") is None
 
 
 def test_an_order_under_way_continues_when_it_is_sent_again():
@@ -284,12 +289,11 @@ def test_an_order_under_way_continues_when_it_is_sent_again():
     with first:
         first.send(QUERY)
         first.events(0.1)
-    again = Remote(first.mission, 0, first.link, SETTINGS, "s")
-    with again:
-        again.resume([QUERY], [])
-        assert again.outcome("run/0") is None
-        again.send(QUERY)
-        assert isinstance(settled(again, "run/0"), Observation)
+    with again(first) as second:
+        second.resume([QUERY], [])
+        assert second.outcome("run/0") is None
+        second.send(QUERY)
+        assert isinstance(settled(second, "run/0"), Observation)
     assert first.link.robot._count == 1
 
 
@@ -379,8 +383,8 @@ def test_going_home_needs_no_reading():
 def test_heartbeats_alone_keep_an_order_under_way():
     with remote("stuck:0", watch=replace(QUICK, least_s=30.0)) as vehicle:
         vehicle.send(QUERY)
-        end = time.monotonic() + 3 * QUICK.silence_s
-        while time.monotonic() < end:
+        end_s = vehicle.clock.now_s() + 3 * QUICK.silence_s
+        while vehicle.clock.now_s() < end_s:
             vehicle.link.wires[0].hear(Heartbeat())
             assert [e for e in vehicle.events(0.05) if hasattr(e, "order")] == []
 
@@ -437,9 +441,9 @@ def test_each_part_of_a_result_has_its_own_cost_and_time():
 
 
 def until_settled_whole(vehicle):
-    found, end = [], time.monotonic() + 5.0
+    found, end_s = [], vehicle.clock.now_s() + 5.0
     while not any(isinstance(e, Observation) and e.last for e in found):
-        assert time.monotonic() < end
+        assert vehicle.clock.now_s() < end_s
         found += vehicle.events(0.05)
     return found
 
@@ -492,13 +496,12 @@ def test_resumed_orders_of_a_batch_cost_the_trips_between_them():
     batch = [Query(site, expected_cost=2.0, id=f"run/{k}") for k, site in enumerate(sites)]
     first = remote("stuck:0")
     first.link.robot.tick = lambda: [Heartbeat()]  # where it is under way would contradict the parts
-    again = Remote(first.mission, 0, first.link, SETTINGS, "s")
-    with again:
-        again.resume(batch, [])
+    with again(first) as second:
+        second.resume(batch, [])
         for k, order in enumerate(batch):
-            again.send(order)
-            part(again, k, sites[k], last=True)
-            assert settled(again, order.id).cost == pytest.approx(
+            second.send(order)
+            part(second, k, sites[k], last=True)
+            assert settled(second, order.id).cost == pytest.approx(
                 first.mission.world.cost.to([0.0, 0.0] if k == 0 else sites[k - 1], [sites[k]])[0]
             )
 
@@ -520,10 +523,9 @@ def test_resuming_asks_the_robot_about_lost_orders():
     with first:
         first.send(QUERY)
         settled(first, "run/0")
-    again = Remote(first.mission, 0, first.link, SETTINGS, "s")
-    with again:
-        again.resume([QUERY], [Lost("run/0", "silence")])
-        assert [e.order for e in again.events(1.0) if isinstance(e, Observation)] == ["run/0"]
+    with again(first) as second:
+        second.resume([QUERY], [Lost("run/0", "silence")])
+        assert [e.order for e in second.events(1.0) if isinstance(e, Observation)] == ["run/0"]
 
 
 def test_of_a_battery_larger_than_the_missions_only_the_use_counts():
@@ -571,7 +573,7 @@ def test_a_hold_that_has_not_left_is_an_error_and_closing_waits_for_it(caplog):
         vehicle.hold()
     assert vehicle.unheld == "the radio is off"
     (wire,) = vehicle.link.wires
-    threading.Timer(0.2, lambda: setattr(wire, "why", "")).start()
+    vehicle.clock.after(0.2, lambda: setattr(wire, "why", ""))
     vehicle.close()
     assert vehicle.unheld == ""
     assert "was told to hold after all" in caplog.text
@@ -582,9 +584,9 @@ def test_closing_waits_for_a_hold_only_for_so_long():
     vehicle.connect()
     with pytest.raises(VehicleError):
         vehicle.hold()
-    began_s = time.monotonic()
+    began_s = vehicle.clock.now_s()
     vehicle.close()
-    assert QUICK.connect_s <= time.monotonic() - began_s < QUICK.connect_s + 1.0
+    assert QUICK.connect_s <= vehicle.clock.now_s() - began_s < QUICK.connect_s + 0.1
     assert vehicle.unheld
 
 
@@ -634,11 +636,11 @@ def test_a_robot_far_outside_of_the_domain_is_an_error_before_anything_is_sent()
     assert vehicle.link.robot._count == 0
 
 
-def test_a_robot_beside_the_domain_is_waited_for(monkeypatch):
+def test_a_robot_beside_the_domain_is_waited_for():
     vehicle = remote(link=Streaming)
     robot = vehicle.link.robot
     at_first, robot.position = robot.position, np.array([-40.0, 2.0])
-    threading.Timer(0.2, lambda: setattr(robot, "position", at_first)).start()
+    vehicle.clock.after(0.2, lambda: setattr(robot, "position", at_first))
 
     with vehicle:
         assert vehicle.events(0.0) is not None
@@ -749,9 +751,7 @@ def test_a_cancelled_goal_is_not_sent_again_after_a_break():
         go = wire.go
         wire.go = lambda goal: (sent.append(goal.id), go(goal))
         vehicle.send(Query([4.0, 0.0], id="run/0"))
-        end = time.monotonic() + 5.0
-        while not sent and time.monotonic() < end:
-            vehicle.events(0.05)
+        vehicle.events(0.05)
         wire.hear(Reconnected())
         vehicle.cancel("run/0")
         settled(vehicle, "run/0")
@@ -771,10 +771,10 @@ def test_what_was_used_without_a_planner_counts_although_the_link_opens_before_t
         Telemetry(0, [2.0, 1.0], 0.7 * battery, 6.0, pack=1.7 * battery, measured_s=6.0),
     ]
     with vehicle:
-        time.sleep(0.2)
+        vehicle.clock.sleep(0.2)
         vehicle.events(0.1)
         vehicle.resume([QUERY], events)
-        time.sleep(0.2)
+        vehicle.clock.sleep(0.2)
         vehicle.events(0.1)
         remaining = vehicle._filter.telemetry().remaining
 

@@ -1,11 +1,10 @@
 """Whole missions with a robot over a link in this process, which does not always behave."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_remote import QUICK, Near, Streaming, remote
+from test_remote import QUICK, Near, Streaming, again, remote
 
 from fieldbo.agent.agent import Agent
 from fieldbo.messages import EndReason, Lost, Observation, Rejected, Telemetry
@@ -13,7 +12,7 @@ from fieldbo.mission.vehicle_spec import WhenLost
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
-from fieldbo.testing import small_mission, small_world
+from fieldbo.testing import SteppedClock, small_mission, small_world
 from fieldbo.vehicles.remote.settings import Battery, Reports
 from fieldbo.vehicles.simulated import Simulated
 
@@ -41,6 +40,18 @@ def test_a_robot_visits_the_sites_of_the_simulation(tmp_path, link):
     assert sites(result) == sites(alone)
     assert result.end_reason == alone.end_reason
     assert result.cost == pytest.approx(alone.cost)
+
+
+@pytest.mark.parametrize("link", [Near, Streaming])
+def test_a_mission_on_a_clock_that_steps_is_the_same_each_time(tmp_path, link):
+    def rows(name):
+        made = mission(battery=60.0, patience_s=5.0)
+        vehicle = remote("refuse:1", "silent:2:1.0", "late:3:0.2", "twice:4", mission=made, link=link)
+        with Record.create(tmp_path / name, "run", {"vehicles": [{}]}) as record:
+            run(made, [vehicle], record)
+            return [(row.kind, row.order, row.body) for row in record.rows()]
+
+    assert rows("first.sqlite") == rows("second.sqlite")
 
 
 def test_a_battery_that_drains_faster_than_declared_still_brings_it_home(tmp_path):
@@ -84,10 +95,10 @@ def test_a_mission_that_waits_continues_when_the_link_is_back(tmp_path):
 
 def test_a_mission_that_waited_in_vain_ends_as_lost(tmp_path):
     made = mission(orders=1, then="wait", patience_s=0.5)
-    began = time.monotonic()
-    result, _ = carried_out(tmp_path, made, "silent:2:60")
+    clock = SteppedClock()
+    result, _ = carried_out(tmp_path, made, "silent:2:60", clock=clock)
     assert result.end_reason is EndReason.VEHICLE_LOST
-    assert time.monotonic() - began < 10.0
+    assert clock.now_s() < 10.0
 
 
 def test_an_interrupted_run_resumes_with_the_same_robot(tmp_path):
@@ -101,14 +112,9 @@ def test_an_interrupted_run_resumes_with_the_same_robot(tmp_path):
     record = Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]})
     with record, pytest.raises(Interrupted):
         run(made, [vehicle], record, interrupt)
-    again = type(vehicle)(made, 0, vehicle.link, remote_settings(vehicle), "s")
     with Record(tmp_path / "run.sqlite") as record:
-        result = resume(made, record, [again])
+        result = resume(made, record, [again(vehicle)])
     assert sites(result) == sites(run(made))
-
-
-def remote_settings(vehicle):
-    return vehicle._filter.settings
 
 
 class Rejecting(Simulated):

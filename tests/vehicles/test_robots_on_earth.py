@@ -1,7 +1,6 @@
 """Robots in worlds with a CRS: goals, plans and fences are at the right degrees, and so are local metres."""
 
 import json
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from fieldbo.domain.ground import ground_of
 from fieldbo.errors import InputError
 from fieldbo.messages import Observation, Query
 from fieldbo.mission.load import load_mission, load_world
+from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.mqtt.protocol import Codec
 from fieldbo.vehicles.remote.link import Goal
 from fieldbo.vehicles.remote.remote import Remote
@@ -246,7 +246,8 @@ def test_goals_over_mqtt_carry_the_degrees_of_their_sites_and_routes(folder, nam
 def test_robots_end_at_the_sites_of_a_world_with_large_coordinates(folder, name, link):
     mission = load_mission(world_on_earth(folder, name))
     world, (spec,) = mission.world, mission.vehicles
-    robot = Robot(world, seed=0, start=spec.start, battery=spec.battery, speedup=1000.0)
+    clock = SteppedClock()
+    robot = Robot(world, seed=0, start=spec.start, battery=spec.battery, speedup=1000.0, clock=clock)
     content = VehicleFile.model_construct(
         format=1,
         title="",
@@ -258,11 +259,11 @@ def test_robots_end_at_the_sites_of_a_world_with_large_coordinates(folder, name,
         arrival=Arrival(CM, dwell_s=0.0),
     )
     site = world.domain.sites[world.domain.nearest(spec.start + np.array([240.0, 60.0]))]
-    route, events, end = world.cost.path(spec.start, site), [], time.monotonic() + 60.0
-    with Remote(mission, 0, link(robot), content, "s") as vehicle:
+    route, events = world.cost.path(spec.start, site), []
+    with Remote(mission, 0, link(robot), content, "s", clock) as vehicle:
         vehicle.send(Query(site, id="m/0", expected_cost=300.0, route=route))
         while not any(isinstance(event, Observation) for event in events):
-            assert time.monotonic() < end, events
+            assert clock.now_s() < 60.0, events
             events += vehicle.events(1.0)
     (reading,) = (event for event in events if isinstance(event, Observation))
     assert apart_m(degrees_of(world.domain.crs, robot.position), degrees_of(world.domain.crs, site))[0] < CM

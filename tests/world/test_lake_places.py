@@ -20,6 +20,7 @@ from fieldbo.domain.georeference import WGS84, Georeference
 from fieldbo.mission.shapes import as_outline, read_shapes
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run
+from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.file import VehicleFile
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, Watch
@@ -78,7 +79,8 @@ def test_the_missions_find_what_they_look_for():
 def test_a_robot_on_a_link_never_drives_ashore(world, tmp_path, monkeypatch):
     monkeypatch.setattr("fieldbo.vehicles.simulators.robot._REPORT_S", 0.002)
     mission = fieldbo.load_mission("lake-places-level-set", {"agent": {"battery": 4500}})
-    robot = Robot(mission.world, start=mission.vehicles[0].start, speedup=2e5)
+    clock = SteppedClock(step_s=0.001)
+    robot = Robot(mission.world, start=mission.vehicles[0].start, speedup=2e5, clock=clock)
     settings = VehicleFile.model_construct(
         format=1,
         title="",
@@ -90,7 +92,7 @@ def test_a_robot_on_a_link_never_drives_ashore(world, tmp_path, monkeypatch):
         arrival=Arrival(1e-6, dwell_s=0.0, reading_s=0.2),
     )
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
-        run(mission, [Remote(mission, 0, Near(robot, 0.001), settings, "boat")], record)
+        run(mission, [Remote(mission, 0, Near(robot), settings, "boat", clock)], record)
     assert len(robot.track) > 15
     assert ashore(world, robot.track) == []
     np.testing.assert_allclose(robot.track[-1], mission.vehicles[0].home, atol=1e-3)

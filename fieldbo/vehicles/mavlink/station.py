@@ -468,7 +468,7 @@ class GroundStation(Connection):
         self._position_s = time.monotonic()
         site = self._ground.from_geodetic(self._position)[0]
         if self._fence.objection(self._position) is None:
-            self._fixes.take(site, self._position)
+            self._fixes.take(site, self._position, self._position_s)
         self._report(PositionReport(site))
 
     def _take_reading(self, message: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from typing import Generic, TypeVar
 
@@ -56,7 +55,7 @@ class Fixes(Generic[Place]):
         self._speed = _FASTER * top_speed(mission, self._scale)
         self._fixes: deque[tuple[float, Array, Place]] = deque(maxlen=_KEPT)
 
-    def take(self, site: Array, place: Place, now_s: float | None = None) -> None:
+    def take(self, site: Array, place: Place, now_s: float) -> None:
         """Take a fix at a site (d,), unless it lies far outside of the domain.
 
         Parameters
@@ -64,12 +63,11 @@ class Fixes(Generic[Place]):
         site : (d,) array
         place : object
             The same in the form in which the vehicle is sent there.
-        now_s : float, optional
-            By default the monotonic clock.
+        now_s : float
+            When it arrived.
         """
         if not self._domain.around(site, _BESIDE)[0]:
             return
-        now_s = time.monotonic() if now_s is None else now_s
         self._fixes.append((now_s, site / self._scale, place))
 
     def plausible(self) -> Place | None:

@@ -2,7 +2,7 @@
 
 Orders leave one at a time. Each is settled once: by what the robot did, by its rejection, or as lost if the
 robot falls silent or does not finish in time. If the robot of a lost order reports a result later, that is
-passed on, too. All timeouts use this machine's monotonic clock.
+passed on, too. All timeouts are by this machine's clock, or by one that a test moves.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import math
 import queue
-import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import (
@@ -99,6 +99,8 @@ class Remote(Vehicle):
     settings : VehicleFile
     session : str
         Identifies the run, since a robot may remember goals of other runs with the same name.
+    clock : Clock, optional
+        By default this machine's.
 
     Attributes
     ----------
@@ -112,12 +114,18 @@ class Remote(Vehicle):
     """
 
     def __init__(
-        self, mission: Mission, number: int, link: Link, settings: VehicleFile, session: str
+        self,
+        mission: Mission,
+        number: int,
+        link: Link,
+        settings: VehicleFile,
+        session: str,
+        clock: Clock = MACHINE_CLOCK,
     ) -> None:
-        self.mission, self.link, self.session = mission, link, session
+        self.mission, self.link, self.session, self.clock = mission, link, session, clock
         self.spec, self.watch = mission.vehicles[number], settings.watch
         self.ground = settings.ground(mission.world.domain)
-        self._filter = ReportFilter(mission, number, settings)
+        self._filter = ReportFilter(mission, number, settings, clock)
         self._goals = Goals(mission, number, session, settings.watch, settings.arrival)
         self._positions = PositionFilter(mission, number)
         self._collector = None if mission.world.sensor.along is None else OnTheWayCollector()
@@ -166,12 +174,12 @@ class Remote(Vehicle):
         """
         if self._connection is not None:
             return
-        self._taken, self._connected_s = None, time.monotonic()
+        self._taken, self._connected_s = None, self.clock.now_s()
         self._connection = self.link.open(self.mission, self.ground, self._hear)
         try:
             self._connection.claim(self.session, self.mission.name)
-            end = time.monotonic() + self.watch.connect_s
-            while self._taken is None and not self._is_ready and time.monotonic() < end:
+            end = self.clock.now_s() + self.watch.connect_s
+            while self._taken is None and not self._is_ready and self.clock.now_s() < end:
                 self._listen(_POLL_S)
         except BaseException:
             self.close()
@@ -242,7 +250,7 @@ class Remote(Vehicle):
     @property
     def _place_is_plain(self) -> bool:
         """Whether the robot does not report to be outside the domain, or does for long enough."""
-        return self._beside is None or time.monotonic() > self._beside_s + _DOUBT_S
+        return self._beside is None or self.clock.now_s() > self._beside_s + _DOUBT_S
 
     def __enter__(self) -> Remote:
         self.connect()
@@ -277,7 +285,7 @@ class Remote(Vehicle):
             return
         self._connection.hold()
         self._listen(0.0)  # what came before is no sign that the hold has arrived
-        self._hold_s = time.monotonic()
+        self._hold_s = self.clock.now_s()
         if why := self._wait_for_hold(_DELIVERY_S):
             raise VehicleError(
                 f"the robot at {self.address} was NOT told to hold: {why}\n"
@@ -288,13 +296,13 @@ class Remote(Vehicle):
     def _wait_for_hold(self, seconds: float) -> str:
         """Wait until a hold was sent and the robot was heard since; return what is missing, if anything."""
         assert self._connection is not None
-        end = time.monotonic() + seconds
+        end = self.clock.now_s() + seconds
         while True:
             self.unheld = self._connection.unsent()
             if not self.unheld and self._heard_s <= self._hold_s:
-                silent_s = time.monotonic() - self._heard_s
+                silent_s = self.clock.now_s() - self._heard_s
                 self.unheld = f"no sign of life from it for {silent_s:.1f} s"
-            if not self.unheld or time.monotonic() > end:
+            if not self.unheld or self.clock.now_s() > end:
                 return self.unheld
             self._listen(_POLL_S)
 
@@ -357,7 +365,7 @@ class Remote(Vehicle):
             return
         if any(isinstance(event, Observation) for event in self._events):
             return
-        now_s = time.monotonic()
+        now_s = self.clock.now_s()
         if isinstance(first := self._queue[0], Recharge):
             self._queue.popleft()
             self._await_battery(first, now_s)
@@ -408,14 +416,14 @@ class Remote(Vehicle):
         if order is None or settings is None:
             return
         if report is None:
-            too_early = time.monotonic() < self._recharge_s + settings.takes_s
+            too_early = self.clock.now_s() < self._recharge_s + settings.takes_s
             if self._filter.reports_battery or too_early:
                 return
         if not self._filter.take_new_battery(report):
             return
         self._recharge = None
         observation = self._filter.recharged(order)
-        self._positions.expect(observation.position, time.monotonic())  # it may have been switched off
+        self._positions.expect(observation.position, self.clock.now_s())  # it may have been switched off
         self._settle(observation)
 
     def _go_on(self) -> None:
@@ -428,7 +436,7 @@ class Remote(Vehicle):
             goal = replace(goal, site=remaining[0], route=remaining)
         self._connection.go(goal)
         if self._detector is not None:
-            self._detector.note_sent(time.monotonic())
+            self._detector.note_sent(self.clock.now_s())
 
     def _send_again_if_due(self) -> None:
         """Send the goal under way to a robot that may have forgotten it, on a route from where it is."""
@@ -484,7 +492,7 @@ class Remote(Vehicle):
         """Cancel the order under way; wait for the robot's answer for as long as for any sign of life."""
         if under_way.given_up or self._connection is None:
             return
-        under_way.given_up, under_way.until_s = why, time.monotonic() + self.watch.silence_s
+        under_way.given_up, under_way.until_s = why, self.clock.now_s() + self.watch.silence_s
         self._connection.cancel(under_way.goal.id)
         if self._detector is not None:
             self._detector.abandon()
@@ -495,8 +503,8 @@ class Remote(Vehicle):
         if isinstance(self._orders.get(order), Recharge) and order not in self._settled:
             return None  # the robot has no goal for it
         if order not in self._settled and connection is not None and connection.ask(goal_id):
-            end = time.monotonic() + self.watch.silence_s
-            while order not in self._settled and time.monotonic() < end:
+            end = self.clock.now_s() + self.watch.silence_s
+            while order not in self._settled and self.clock.now_s() < end:
                 self._listen(_POLL_S)
         if order not in self._settled:
             return None
@@ -508,9 +516,9 @@ class Remote(Vehicle):
 
     def events(self, timeout_s: float) -> list[Event]:
         """Return the events since the last call; wait up to `timeout_s` for the first."""
-        end = time.monotonic() + timeout_s
+        end = self.clock.now_s() + timeout_s
         while True:
-            left_s = end - time.monotonic()
+            left_s = end - self.clock.now_s()
             self._send_next()
             self._listen(min(_POLL_S, max(0.0, left_s)))
             self._check_deadlines()
@@ -520,12 +528,12 @@ class Remote(Vehicle):
 
     def _hear(self, report: Report) -> None:
         """Keep a report until it is processed; called from the link's thread."""
-        self._reports.put((time.monotonic(), report))
+        self._reports.put((self.clock.now_s(), report))
 
     def _listen(self, wait_s: float) -> None:
         """Process the reports that have arrived; wait for the first."""
         try:
-            heard = self._reports.get(timeout=wait_s) if wait_s > 0 else self._reports.get_nowait()
+            heard = self.clock.get(self._reports, wait_s)
             while True:
                 self._process(*heard)
                 heard = self._reports.get_nowait()
@@ -638,7 +646,7 @@ class Remote(Vehicle):
     def _take_result(self, result: GoalResult, since_s: float | None = None) -> None:
         """Report each part of a result once, even of an order that was lost; `since_s` is when it arrived."""
         order_id = self._order_id(result.goal)
-        since_s = time.monotonic() if since_s is None else since_s
+        since_s = self.clock.now_s() if since_s is None else since_s
         if order_id is None and self._goals.order_of(result.goal) is not None and not self._orders:
             self._hold_back(result, since_s)  # it arrived before `resume`
         if order_id is not None and result.corrects:
@@ -646,7 +654,7 @@ class Remote(Vehicle):
             return
         if order_id is None or not self._filter.has_begun(order_id):
             return
-        overdue = time.monotonic() > since_s + _HELD * self.watch.silence_s
+        overdue = self.clock.now_s() > since_s + _HELD * self.watch.silence_s
         is_there = self._is_there(order_id, overdue)
         if order_id == self._newest and not (is_there or self._positions.known or overdue):
             self._hold_back(result, since_s)
@@ -672,13 +680,13 @@ class Remote(Vehicle):
         current = self._detector is not None or (under_way is not None and not under_way.broken)
         if under_way is not None and under_way.order.id == order_id and current:
             return True
-        listened_s = time.monotonic() - self._connected_s
+        listened_s = self.clock.now_s() - self._connected_s
         return not self._positions.heard and (overdue or listened_s > self.watch.silence_s)
 
     def _locate(self, position: Array) -> None:
         """Take where a result says that the robot is."""
         if self._filter.is_plausible(position):
-            self._positions.expect(position, time.monotonic())
+            self._positions.expect(position, self.clock.now_s())
         else:
             self._positions.lose()
 
@@ -710,7 +718,7 @@ class Remote(Vehicle):
 
     def _check_deadlines(self) -> None:
         """Give up an order that takes too long; report it as lost if the robot is silent."""
-        under_way, now_s = self._under_way, time.monotonic()
+        under_way, now_s = self._under_way, self.clock.now_s()
         self._watchdog.check(now_s)
         self._check_battery(None)
         if under_way is None:
@@ -778,7 +786,7 @@ class Remote(Vehicle):
         under_way = self._under_way
         if isinstance(event, Lost):
             if under_way is not None and under_way.order.id == event.order:
-                self._take_part(time.monotonic(), at_once=True)
+                self._take_part(self.clock.now_s(), at_once=True)
             self._positions.lose()
         self._note(event)
         self._events.append(event)
@@ -789,7 +797,7 @@ class Remote(Vehicle):
                 self._connection.cancel(under_way.goal.id)  # in case the robot is still working on it
             self._under_way = None
             if self._detector is not None:
-                self._detector.begin(None, time.monotonic())
+                self._detector.begin(None, self.clock.now_s())
         if isinstance(event, Observation) and self._under_way is None:
             self._add_telemetry(event.position)
 
@@ -804,5 +812,5 @@ class Remote(Vehicle):
             self._filter.lose(event.order)
 
     def _add_telemetry(self, target: Array | None = None) -> None:
-        self._telemetry_s, self._is_back = time.monotonic(), False
+        self._telemetry_s, self._is_back = self.clock.now_s(), False
         self._events.append(self._filter.telemetry(target))

@@ -9,14 +9,13 @@ that is clearly more. What is not believed is reported as a doubt, with the next
 from __future__ import annotations
 
 import math
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.domain.on_route import off_route_m
 from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Recharge, Rejected, Telemetry
 from fieldbo.mission.mission import Mission
@@ -76,16 +75,6 @@ class _Leg:
     routes: list[Array] = field(default_factory=list)
 
 
-def clock_s() -> float:
-    """Return the seconds of a clock that never goes back.
-
-    It runs on while the computer is suspended, where the system has such a clock.
-    """
-    if sys.platform == "linux":
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()
-
-
 class ReportFilter:
     """Tracks a robot's position, clock and battery, and turns its reports into observations and telemetry.
 
@@ -95,6 +84,8 @@ class ReportFilter:
     number : int
         Index of the vehicle in the mission.
     settings : VehicleFile
+    clock : Clock, optional
+        By default this machine's.
 
     Attributes
     ----------
@@ -104,8 +95,10 @@ class ReportFilter:
         Other quantities that the robot, or something beside it, reports.
     """
 
-    def __init__(self, mission: Mission, number: int, settings: VehicleFile) -> None:
-        self.mission, self.number, self.settings = mission, number, settings
+    def __init__(
+        self, mission: Mission, number: int, settings: VehicleFile, clock: Clock = MACHINE_CLOCK
+    ) -> None:
+        self.mission, self.number, self.settings, self.clock = mission, number, settings, clock
         self.spec, self.domain = mission.vehicles[number], mission.world.domain
         self.position: Array = self.spec.start
         self._reported: Array | None = None
@@ -115,7 +108,7 @@ class ReportFilter:
         self._legs: dict[str, _Leg] = {}
         self._latest: _Leg | None = None
         self._newest = -1
-        self._ahead_s = -clock_s()
+        self._ahead_s = -self.clock.boot_s()
         self._settled_s = self._renewed_s = -math.inf
         self._doubts: list[str] = []
         self._doubted: set[str] = set()
@@ -125,7 +118,7 @@ class ReportFilter:
     @property
     def now_s(self) -> float:
         """Seconds since the start of the run; never decreases."""
-        return self._ahead_s + clock_s()
+        return self._ahead_s + self.clock.boot_s()
 
     def catch_up(self, to_s: float) -> None:
         """Advance the clock to a time that has passed, unless it is ahead of it."""
@@ -153,7 +146,7 @@ class ReportFilter:
         count, charged = (len(self._legs), 0.0) if known is None else (known.number, known.charged)
         price = self._price(order, count, order.site, whole=True)
         at_most = (1.0 + self.spec.margin) * price
-        mark = self._gauge.mark(clock_s())
+        mark = self._gauge.mark(self.clock.boot_s())
         resumed = known is not None and known.resumed
         self._latest = _Leg(count, now_s, now_s, mark, order.site, at_most, charged, resumed=resumed)
         self._legs[str(order.id)] = self._latest
@@ -236,13 +229,14 @@ class ReportFilter:
     def take_position(self, position: Array) -> None:
         """Take the robot's position if it is plausible."""
         if self.is_plausible(position):
-            self._reported, self._reported_s = np.asarray(position, dtype=float), clock_s()
+            self._reported, self._reported_s = np.asarray(position, dtype=float), self.clock.boot_s()
 
     def take_battery(self, report: BatteryReport) -> bool:
         """Take what is left in the battery; return True if that was unknown before."""
-        news, leg = self._gauge.take(report, clock_s(), self._unknown_cost(self._latest)), self._latest
+        leg, unknown = self._latest, self._unknown_cost(self._latest)
+        news = self._gauge.take(report, self.clock.boot_s(), unknown)
         if news and leg is not None and leg.battery.remaining is None:
-            leg.battery = replace(leg.battery, remaining=self._gauge.remaining(clock_s()))
+            leg.battery = replace(leg.battery, remaining=self._gauge.remaining(self.clock.boot_s()))
         if self._gauge.is_fresh:
             for other in self._legs.values():
                 other.counted |= other.number < self._newest
@@ -260,7 +254,7 @@ class ReportFilter:
         """
         if report is None:
             self._gauge.replace()
-        elif not self._gauge.renew(report, clock_s()):
+        elif not self._gauge.renew(report, self.clock.boot_s()):
             return False
         for leg in self._legs.values():  # whatever they took, they took from the old one
             leg.counted = True
@@ -289,7 +283,7 @@ class ReportFilter:
 
         A position within the reports' accuracy of `target`, by default the last position, counts as it.
         """
-        known, remaining, now_s = self._reported, self._gauge.remaining(clock_s()), self.now_s
+        known, remaining, now_s = self._reported, self._gauge.remaining(self.clock.boot_s()), self.now_s
         at = self.position if target is None else target
         return Telemetry(
             vehicle=self.number,
@@ -300,7 +294,7 @@ class ReportFilter:
             located_s=0.0 if known is None else min(now_s, self._ahead_s + self._reported_s),
             measured_s=None if remaining is None else self._measured_s,
             pack=None if remaining is None else self._gauge.pack,
-            channels=self.channels.news(time.monotonic()),
+            channels=self.channels.news(self.clock.now_s()),
             doubts=self._new_doubts(),
         )
 
@@ -382,14 +376,14 @@ class ReportFilter:
         """Move on to the end of a part, in time and place; a late result reports a place of the past."""
         assert observation.time_s is not None
         self.catch_up(observation.time_s)
-        leg.since_s, leg.battery = observation.time_s, self._gauge.mark(clock_s())
+        leg.since_s, leg.battery = observation.time_s, self._gauge.mark(self.clock.boot_s())
         if observation.last:
             self._settled_s = max(self._settled_s, observation.time_s)
-            self._gauge.settled_s, self._gauge.settled_pack = clock_s(), self._gauge.pack
+            self._gauge.settled_s, self._gauge.settled_pack = self.clock.boot_s(), self._gauge.pack
         if leg.number >= self._newest:
             self._newest, self.position = leg.number, observation.position
             if reported is not None:
-                self._reported, self._reported_s = np.asarray(reported, dtype=float), clock_s()
+                self._reported, self._reported_s = np.asarray(reported, dtype=float), self.clock.boot_s()
 
     def _noise_variances(self, sites: Array, level: int, result: GoalResult) -> Array:
         """Return the variance of each reading's noise (k,): the sensor's, or the reported one if larger."""
@@ -502,7 +496,7 @@ class ReportFilter:
         """Return what a part cost: as declared, or what the battery lost if that is clearly more."""
         if leg.settled:  # a part that came after the last one
             return max(0.0, leg.at_most / (1.0 + self.spec.margin) - leg.charged)
-        before, now = leg.battery.remaining, self._gauge.remaining(clock_s())
+        before, now = leg.battery.remaining, self._gauge.remaining(self.clock.boot_s())
         drained = math.nan if before is None or now is None else max(0.0, before - now)
         if self.mission.declared_cost is None and not math.isnan(drained):
             return drained

@@ -9,6 +9,7 @@ the sensor reads on the way, those before arrival count, too, each between the p
 from __future__ import annotations
 
 import math
+import time
 from functools import partial
 from typing import Any, ClassVar
 
@@ -116,7 +117,7 @@ class _Stream(Connection):
             frame = pose.header.frame_id
             self._report(Unreachable(f"{self._link.pose} is in frame {frame!r}, not {self._link.frame_id!r}"))
             return
-        self._fixes.take(site, pose)
+        self._fixes.take(site, pose, time.monotonic())
         self._report(PositionReport(site))
 
     def claim(self, session: str, mission: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 from fieldbo.vehicles.remote.link import Goal
 from fieldbo.vehicles.simulators.robot import Robot
@@ -18,13 +17,13 @@ class PlannerWatch:
     """
 
     def __init__(self, robot: Robot) -> None:
-        self._robot = robot
+        self._robot, self._clock = robot, robot.clock
         self._goal: Goal | None = None
-        self._heard_s = time.monotonic()
+        self._heard_s = self._clock.now_s()
 
     def hear(self) -> None:
         """Note a sign of life."""
-        self._heard_s = time.monotonic()
+        self._heard_s = self._clock.now_s()
 
     def begin(self, goal: Goal) -> None:
         """Watch from now on, as this goal says."""
@@ -36,7 +35,7 @@ class PlannerWatch:
 
     def check(self) -> str | None:
         """Hold, or go home once the goal under way is finished, if the planner is silent; return which."""
-        goal, silent_s = self._goal, time.monotonic() - self._heard_s
+        goal, silent_s = self._goal, self._clock.now_s() - self._heard_s
         if goal is None or silent_s < goal.planner_silence_s:
             return None
         if not len(goal.return_route) or not (self._robot.busy or self._robot.has_finished(goal.id)):

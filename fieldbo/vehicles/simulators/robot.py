@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -19,6 +18,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
+from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Order, Query
 from fieldbo.vehicles.remote.link import (
@@ -97,6 +97,8 @@ class Robot:
         Other quantities that it reports.
     part_readings : int, optional
         Readings on the way after which it reports a part of the goal; by default, all come with the result.
+    clock : Clock
+        This machine's clock, or one that a test moves.
     """
 
     def __init__(
@@ -111,14 +113,15 @@ class Robot:
         recharge_s: float = math.inf,
         channels: Sequence[Schedule] = (),
         part_readings: int | None = None,
+        clock: Clock = MACHINE_CLOCK,
     ) -> None:
-        self.part_readings, self.recharge_s = part_readings, recharge_s
+        self.clock, self.part_readings, self.recharge_s = clock, part_readings, recharge_s
         self.world, self.seed, self.speedup = world, seed, speedup
         at = world.start if start is None else start
         assert at is not None
         self.position: Array = np.asarray(at, dtype=float)
         self._channels, self._first_s = tuple(channels), math.nan
-        self._began = time.monotonic()
+        self._began = self.clock.now_s()
         self._track: list[tuple[float, Array]] = [(self._began, self.position)]
         self.battery = self.remaining = battery
         self.reading = math.nan
@@ -149,7 +152,7 @@ class Robot:
 
     @property
     def _time_s(self) -> float:
-        return self.speedup * (time.monotonic() - self._began)
+        return self.speedup * (self.clock.now_s() - self._began)
 
     @property
     def track(self) -> Array:
@@ -162,12 +165,12 @@ class Robot:
 
         By this machine's clock, like the seconds of faults and channels.
         """
-        times = [*(at_s for at_s, _ in self._track), time.monotonic()]
+        times = [*(at_s for at_s, _ in self._track), self.clock.now_s()]
         return np.array(times) - self._began
 
     def _pass(self, *points: Array) -> None:
         """Add points to the track."""
-        self._track += [(time.monotonic(), point) for point in points]
+        self._track += [(self.clock.now_s(), point) for point in points]
 
     # -- requests from the link ------------------------------------------------------------------------
 
@@ -198,7 +201,7 @@ class Robot:
             self._pending += self._answers[goal.id]
             return
         number, self._count = self._count, self._count + 1
-        self._first_s = time.monotonic() if math.isnan(self._first_s) else self._first_s
+        self._first_s = self.clock.now_s() if math.isnan(self._first_s) else self._first_s
         if (drain := self._fault("drain", number)) is not None:
             self._rate = drain.amount
         if (jump := self._fault("clock", number)) is not None:
@@ -207,7 +210,7 @@ class Robot:
         glitch = self._fault("glitch", number)
         self._glitch = 0.0 if glitch is None else glitch.amount
         if (gap := self._fault("silent", number)) is not None:
-            self._silent_until = time.monotonic() + gap.amount
+            self._silent_until = self.clock.now_s() + gap.amount
         on_demand = self._fault("refuse", number) is not None
         if (problem := "rejected on demand" if on_demand else self._problem(goal)) is not None:
             self._answer(number, GoalRejected(goal.id, problem))
@@ -256,7 +259,7 @@ class Robot:
 
     def tick(self) -> list[Report]:
         """Advance, and return the reports to send; call it often."""
-        leg, now = self._leg, time.monotonic()
+        leg, now = self._leg, self.clock.now_s()
         if leg is not None:
             now_s = self._time_s
             self._move(leg, now_s)
@@ -466,7 +469,7 @@ class Robot:
         return [BatteryReport(share, self.remaining if share is not None else None)]
 
     def _channel_reports(self) -> list[ChannelReport]:
-        passed_s = 0.0 if math.isnan(self._first_s) else time.monotonic() - self._first_s
+        passed_s = 0.0 if math.isnan(self._first_s) else self.clock.now_s() - self._first_s
         return [ChannelReport(channel.name, channel.at(passed_s)) for channel in self._channels]
 
     def _answer(self, number: int, answer: GoalResult | GoalRejected) -> None:
@@ -474,7 +477,7 @@ class Robot:
         self._answers.setdefault(answer.goal, []).append(answer)
         copies = 2 if self._fault("twice", number) is not None else 1
         if (late := self._fault("late", number)) is not None:
-            self._delayed += [(time.monotonic() + late.amount, answer)] * copies
+            self._delayed += [(self.clock.now_s() + late.amount, answer)] * copies
         else:
             self._pending += [answer] * copies
 
