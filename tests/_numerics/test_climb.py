@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo._numerics.climb import climbed_together
 
@@ -19,7 +20,7 @@ def quadratics(centres, widths):
     return rising
 
 
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(deadline=None, max_examples=examples(40), derandomize=True)
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 8), count=st.integers(1, 9))
 def test_climbs_reach_the_tops_of_skewed_hills_or_the_edge_below_them(seed, d, count):
     rng = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 import fieldbo
 from fieldbo.agent.agent import Agent
@@ -208,7 +209,7 @@ def test_the_saving_of_a_stop_in_between_is_set_aside():
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 100_000))
 def test_whichever_queued_orders_are_rejected_the_others_and_the_trip_home_stay_affordable(seed):
     rng = np.random.default_rng(seed)
@@ -303,7 +304,7 @@ class Rough:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     data=st.data(),
     battery=st.floats(4.0, 60.0),
@@ -339,7 +340,7 @@ def test_with_a_sufficient_margin_every_vehicle_gets_home_whatever_happens_under
     assert np.array_equal(vehicle_state.position, crew.home)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     places=st.lists(st.integers(0, 10), min_size=1, max_size=5),
     margin=st.sampled_from([0.0, 0.25, 1.0]),
@@ -369,7 +370,7 @@ def test_the_guard_is_tight_with_a_little_less_the_last_query_is_withheld(places
             assert vehicle_state.ledger.left - home == pytest.approx(reserve, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     noise=st.sampled_from([0.0, 0.1, 0.3]),
     wind=st.sampled_from([0.0, 0.4]),

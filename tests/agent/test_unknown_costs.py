@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.ledger import Ledger
@@ -36,7 +37,7 @@ from fieldbo.world.world import Quantity, World
 
 AXES = [Axis("x", "", -1, 1), Axis("y", "", -1, 1)]
 SETS = (["x"], ["x", "y"])
-property_test = settings(deadline=None, max_examples=25, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(25), derandomize=True)
 
 
 @dataclass(frozen=True)

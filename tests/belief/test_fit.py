@@ -8,6 +8,7 @@ from scipy.stats import lognorm, multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import threadpool_limits
+from tiers import examples
 
 from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential, kernel
 from fieldbo.belief.marginal_likelihood import _AGREED, Likelihood, LogNormalPrior, _highest, fit_kernel
@@ -15,7 +16,7 @@ from fieldbo.belief.posterior import Belief
 from fieldbo.errors import InputError, ModelError
 
 SHAPE = {"se": RBF, "matern32": lambda s: Matern(s, nu=1.5), "matern52": lambda s: Matern(s, nu=2.5)}
-property_test = settings(deadline=None, max_examples=30, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(30), derandomize=True)
 
 
 def readings(seed, n=16, repeats=0, noise=0.05):

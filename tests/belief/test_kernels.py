@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+from tiers import examples
 
 from fieldbo.belief.kernels import KERNELS, Matern32, Matern52, SquaredExponential, kernel
 from fieldbo.errors import InputError, UnknownNameError
@@ -25,7 +26,7 @@ COMPOSED = {
 PLAIN = {name: cls([0.7, 1.9], 1.3) for name, cls in KERNELS.items()}
 ALL = {**PLAIN, **COMPOSED}
 every_kernel = pytest.mark.parametrize("k", ALL.values(), ids=ALL.keys())
-property_test = settings(deadline=None, max_examples=40, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(40), derandomize=True)
 
 
 def points(n, d=2, seed=0):

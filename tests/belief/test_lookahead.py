@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential
 from fieldbo.belief.lookahead import Lookahead
@@ -83,7 +84,7 @@ def test_gains_agree_with_the_literal_sums_within_their_stated_error(kernel, mem
         assert actual.error.max() < 1e-3 * exact.max()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     n=st.integers(0, 60),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.belief.kernels import Matern52, SquaredExponential
 from fieldbo.belief.marginal_likelihood import LogNormalPrior, fit_kernel
@@ -18,7 +19,7 @@ from fieldbo.belief.outliers import (
 from fieldbo.belief.posterior import Belief
 from fieldbo.errors import InputError, ModelError
 
-property_test = settings(deadline=None, max_examples=40, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(40), derandomize=True)
 KERNEL = Matern52([0.3, 0.3])
 
 

@@ -8,6 +8,7 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+from tiers import examples
 
 from fieldbo.belief.kernels import KERNELS, Matern32, Matern52, SquaredExponential, kernel
 from fieldbo.belief.pooling import pool
@@ -18,7 +19,7 @@ from fieldbo.errors import InputError, ModelError
 SCALES, VARIANCE = np.array([0.4, 0.9]), 1.7
 REFERENCE = {"se": RBF(SCALES), "matern32": Matern(SCALES, nu=1.5), "matern52": Matern(SCALES, nu=2.5)}
 every_kernel = pytest.mark.parametrize("name", KERNELS)
-property_test = settings(deadline=None, max_examples=40, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(40), derandomize=True)
 
 
 def readings(n=15, seed=0, repeats=0):

@@ -12,6 +12,7 @@ import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import LinearNDInterpolator, RegularGridInterpolator
+from tiers import examples
 from working_folder import edit, write
 
 import fieldbo
@@ -57,7 +58,7 @@ class Slope(MeanFunction):
 # -- mean functions ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 999), d=st.integers(1, 3), scattered=st.booleans())
 def test_a_mean_function_interpolates_linearly_and_knows_its_gradient(seed, d, scattered):
     rng = np.random.default_rng(seed)
@@ -105,7 +106,7 @@ def test_a_single_row_of_nodes_is_the_same_everywhere_across():
 # -- the belief --------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     seed=st.integers(0, 999), transform=st.sampled_from(["none", "log"]), scale=st.sampled_from([0.7, -1.3])
 )

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
+from tiers import examples
 
 from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential
 from fieldbo.belief.posterior import Belief
@@ -13,7 +14,7 @@ from fieldbo.errors import InputError
 
 PRIOR = Belief(Matern52([0.3, 0.5], 1.4))
 GRID = np.stack(np.meshgrid(np.linspace(0, 1, 7), np.linspace(0, 1, 5)), axis=-1).reshape(-1, 2)
-property_test = settings(deadline=None, max_examples=40, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(40), derandomize=True)
 
 
 def readings(n, seed=0):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 from work import lines_run
 
 import fieldbo
@@ -103,7 +104,7 @@ def test_the_noise_of_pooled_readings_is_as_stated_and_independent():
 
 
 @given(st.integers(0, 10**6), st.integers(2, 40), st.sampled_from([0.02, 0.3]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_the_mean_of_all_readings_is_kept(seed, k, noise):
     rng = np.random.default_rng(seed)
     sites = np.cumsum(rng.uniform(0, 1, (k, 2)), axis=0)

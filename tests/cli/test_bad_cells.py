@@ -12,6 +12,7 @@ import pytest
 import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 from working_folder import edit, everything, write
 
 import fieldbo
@@ -456,7 +457,7 @@ def loaded(load, file):
         return None, str(error)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(text=st.one_of(mutated(SETS), mutated(CHAIN)))
 def test_any_cell_either_loads_or_raises_a_fieldbo_error(text):
     with tempfile.TemporaryDirectory() as folder:
@@ -467,7 +468,7 @@ def test_any_cell_either_loads_or_raises_a_fieldbo_error(text):
         assert world is None or world.domain.size >= 1
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(text=st.one_of(mutated(CONTENT[OF_SETS]), mutated(CONTENT[OF_CHAIN])))
 def test_any_mission_in_a_cell_either_loads_or_raises_a_fieldbo_error(text):
     with tempfile.TemporaryDirectory() as folder:

@@ -18,6 +18,7 @@ import pytest
 import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 from waiting import SLOW_S
 from working_folder import edit, everything, write
 
@@ -777,7 +778,7 @@ def loaded(load, file):
         return None, str(error)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(text=mutated(MISSION + "[initial]\ncount = 2\n"))
 def test_any_mission_either_loads_or_raises_a_fieldbo_error(text):
     with tempfile.TemporaryDirectory() as folder:
@@ -792,7 +793,7 @@ def test_any_mission_either_loads_or_raises_a_fieldbo_error(text):
         assert sorted(Path(folder).rglob("*")) == before
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(text=mutated(TINY))
 def test_any_world_either_loads_or_raises_a_fieldbo_error(text):
     with tempfile.TemporaryDirectory() as folder:

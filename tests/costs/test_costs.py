@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.euclidean import Euclidean
@@ -66,7 +67,7 @@ def test_an_axis_rate_that_is_negative_or_not_finite_is_rejected(bad):
 # -- flights ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     length=st.floats(1e-6, 1e4),
     speed=st.floats(0.1, 30),
@@ -110,7 +111,7 @@ def test_a_flight_that_stays_in_place_costs_nothing():
     assert drone.travel_s([3, 4], [[3, 4]])[0] == 0.0
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(points=POINTS, speed=st.floats(0.1, 20), acceleration=st.floats(0.1, 10))
 def test_a_stop_on_the_route_never_makes_a_flight_cheaper(points, speed, acceleration):
     drone = Flight(speed=speed, acceleration=acceleration, climb=70.0, descent=9.0)
@@ -167,7 +168,7 @@ def test_seconds_per_unit_is_not_a_setting_of_a_flight():
     assert Flight().seconds_per_travel is None
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(points=POINTS, hover=st.floats(1, 300), power=st.floats(1, 300))
 def test_seconds_per_unit_of_a_flight_is_an_upper_bound(points, hover, power):
     drone = Flight(power=power, hover_power=hover, hover_s=5.0, climb=20.0)

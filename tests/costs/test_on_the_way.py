@@ -7,6 +7,7 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 import fieldbo
 from fieldbo.costs import Boat, Euclidean, Flight
@@ -44,7 +45,7 @@ points = st.lists(
 ).map(np.stack)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(points, st.floats(0.2, 20))
 def test_readings_per_distance_lie_on_the_route_at_equal_distances_and_none_at_its_end(route, spacing):
     sites, seconds = on_the_way(Euclidean(rate=0.5), Along(every_m=spacing), route)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.costs.route import shortest_order
@@ -18,7 +19,7 @@ def length(cost, start, sites, order):
     return sum(cost.travel(a, b[None])[0] for a, b in pairwise(points))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 10_000), k=st.integers(1, 6), transect=st.booleans())
 @example(seed=790, k=6, transect=True)
 def test_the_order_of_a_few_sites_is_the_shortest(seed, k, transect):
@@ -32,7 +33,7 @@ def test_the_order_of_a_few_sites_is_the_shortest(seed, k, transect):
     assert length(cost, start, sites, order) == pytest.approx(best, abs=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seed=st.integers(0, 10_000), k=st.integers(9, 14))
 def test_the_order_of_many_sites_is_no_longer_than_always_going_to_the_nearest(seed, k):
     rng = np.random.default_rng(seed)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo._numerics.streams import stream
 from fieldbo.costs.chain import Modular, Module
@@ -27,7 +28,7 @@ from fieldbo.world.world import Quantity, World
 AXES = [Axis("heat", "K", 0, 10), Axis("speed", "m/s", 0, 1), Axis("dose", "g", -1, 1)]
 FREE = (Uniform(0, 10), TruncatedNormal(0.4, 0.02), None)
 NAMES = (["dose"], ["heat", "dose"], ["dose", "speed", "heat"])
-property_test = settings(deadline=None, max_examples=50, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(50), derandomize=True)
 
 
 def controls(names=NAMES, free=FREE):

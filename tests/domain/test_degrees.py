@@ -11,6 +11,7 @@ from earth import SPOTS, degrees_at, world_on_earth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod, Transformer
+from tiers import examples
 
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
@@ -68,7 +69,7 @@ def in_one_line(text):
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(east=st.floats(-3000, 3000), north=st.floats(-3000, 3000))
 def test_places_come_back_from_degrees_within_a_millimetre(name, east, north):
     earth, spot = earth_of(name), SPOTS[name]
@@ -80,7 +81,7 @@ def test_places_come_back_from_degrees_within_a_millimetre(name, east, north):
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(east=st.floats(-500, 500), north=st.floats(-500, 500))
 def test_printed_degrees_mean_a_place_at_most_a_decimetre_away(name, east, north):
     earth, spot = earth_of(name), SPOTS[name]

@@ -5,6 +5,7 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo._numerics.arrays import frozen_array
 from fieldbo.costs.euclidean import Euclidean
@@ -15,7 +16,7 @@ from fieldbo.errors import InputError
 
 BOX = (Axis("along", "m", -10, 30), Axis("depth", "m", 0, 5, "down"))
 LAKE = shapely.Polygon([(-10, 0), (30, 0), (10, 5)])
-property_test = settings(deadline=None, max_examples=40, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(40), derandomize=True)
 
 
 @property_test

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shapely import Polygon, box
+from tiers import examples
 
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
@@ -35,7 +36,7 @@ def rng(seed=0):
 
 
 @given(st.integers(1, 8), st.integers(1, 300), st.integers(0, 5), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_requested_number_of_candidates_lies_in_the_box(d, n, places, seed):
     domain = cube(d, -2.0, 3.0)
 
@@ -153,7 +154,7 @@ def test_a_climb_to_a_top_outside_the_box_ends_at_the_nearest_corner():
 
 
 @given(st.integers(1, 5), st.integers(0, 10_000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_climb_is_never_worse_than_its_start_and_stays_in_the_box(d, seed):
     domain, start = cube(d), rng(seed).random(d)
     steps = rng(seed).normal(size=(d, 3))
@@ -189,7 +190,7 @@ def test_the_same_start_gives_the_same_point():
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_climb_ends_outside_obstacles(seed):
     domain = with_a_hole()
     start = domain.draw(1, rng(seed))[0]

@@ -5,6 +5,7 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.domain import Obstacle
 from fieldbo.domain.georeference import Georeference, crs_name, local_crs
@@ -18,7 +19,7 @@ POND = shapely.Point(500.0, 300.0).buffer(100.0).difference(shapely.Point(520.0,
 @given(
     spacing=st.floats(4.0, 30.0), clearance=st.floats(0.0, 10.0), shift=st.tuples(*[st.floats(-1e6, 1e6)] * 2)
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_every_node_that_keeps_the_clearance_is_a_site_and_no_other(pattern, spacing, clearance, shift):
     pond = shapely.transform(POND, lambda xy: xy + np.array(shift))
     domain = lattice(pond, spacing, pattern, clearance=clearance)

@@ -8,6 +8,7 @@ import pytest
 import shapely
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 import fieldbo
 from fieldbo.agent.agent import Agent
@@ -27,7 +28,7 @@ AXES = (Axis("x", "m", 0, 10), Axis("y", "m", 0, 6))
 BOX = shapely.box(0, 0, 10, 6)
 WALL = Obstacle("wall", (4.5, -1), (5.5, 7))
 LAKE = shapely.Polygon([(0, 0), (10, 1), (8, 6), (5, 3), (1, 6)])
-property_test = settings(deadline=None, max_examples=60, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(60), derandomize=True)
 
 
 def tenths(low, high):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
+from tiers import examples
 
 from fieldbo._numerics.lru import LruBytes
 from fieldbo.costs.euclidean import Euclidean
@@ -213,7 +214,7 @@ def test_a_drifting_drone_first_goes_to_the_nearest_free_place(adrift, free):
 # -- against others --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 100_000))
 def test_distances_agree_with_a_visibility_graph_built_leg_by_leg(seed):
     domain = random_domain(seed)
@@ -281,7 +282,7 @@ def test_three_axes_agree_with_two_where_obstacles_stand_floor_to_ceiling():
 # -- properties ------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 100_000), flies=st.booleans())
 def test_no_route_crosses_an_obstacle_or_leaves_the_region(seed, flies):
     domain = random_domain(seed)
@@ -313,7 +314,7 @@ def test_no_route_crosses_a_box_over_three_axes(seed):
         assert (points <= domain.high + 1e-9).all()
 
 
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 @given(seed=st.integers(0, 100_000), d=st.sampled_from([2, 3]), flies=st.booleans())
 def test_the_cost_and_duration_of_a_route_are_the_sums_over_its_legs(seed, d, flies):
     domain, alone = random_domain(seed, d), DRONE if flies else Euclidean(rate=2.0, seconds_per_unit=3.0)
@@ -329,7 +330,7 @@ def test_the_cost_and_duration_of_a_route_are_the_sums_over_its_legs(seed, d, fl
             assert seconds[i, j] == pytest.approx(sum(alone.travel_s(p, q[None])[0] for p, q in legs))
 
 
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 @given(seed=st.integers(0, 100_000), d=st.sampled_from([2, 3]), flies=st.booleans())
 def test_no_detour_is_cheaper_than_the_leg_and_exact_bends_obey_the_triangle_inequality(seed, d, flies):
     domain, alone = random_domain(seed, d), DRONE if flies else Euclidean(axis_rates=(1.0, 2.0, 0.5)[:d])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import many_worlds
 import numpy as np
 import pytest
+from tiers import seed_blocks
 
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
@@ -14,16 +15,15 @@ from fieldbo.domain.obstacles import Obstacle
 from fieldbo.runs.runner import run
 from fieldbo.world.disturbances import Disturbances
 
-BLOCK = 50
 
-
-@pytest.mark.parametrize("first", range(0, 300, BLOCK))
-def test_no_vehicle_overdraws_or_is_stranded_and_no_leg_crosses_an_obstacle(first):
-    wrong = [(seed, *what) for seed in range(first, first + BLOCK) for what in many_worlds.tried(seed)[1]]
+@pytest.mark.parametrize("seeds", seed_blocks(300, 50, today=5), indirect=True)
+def test_no_vehicle_overdraws_or_is_stranded_and_no_leg_crosses_an_obstacle(seeds):
+    wrong = [(seed, *what) for seed in seeds for what in many_worlds.tried(seed)[1]]
 
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_the_random_worlds_cover_all_features():
     missions = [many_worlds.mission_of(seed) for seed in range(80)]
     crews, worlds = [m.vehicles[0] for m in missions], [m.world for m in missions]
@@ -44,6 +44,7 @@ def test_the_random_worlds_cover_all_features():
     assert len({m.policy_kind for m in missions}) > 8
 
 
+@pytest.mark.slow
 def test_faults_are_detected():
     """Costs above the margin overdraw the battery; a leg through a box is a crossing."""
     kinds = set()

@@ -10,6 +10,7 @@ import pytest
 import shapely
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.model import Model
@@ -185,7 +186,7 @@ def check_the_record(record, result):
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mission=missions())
 def test_a_run_stays_inside_and_within_its_battery_comes_home_and_is_reproducible(mission):
     world, crew = mission.world, mission.vehicles[0]
@@ -219,7 +220,7 @@ def test_a_run_stays_inside_and_within_its_battery_comes_home_and_is_reproducibl
     assert again.end_reason is result.end_reason
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mission=missions(), sizes=st.lists(st.integers(1, 5), min_size=1, max_size=6))
 def test_whole_batches_are_affordable_and_leave_enough_for_the_trip_home(mission, sizes):
     crew, agent, vehicle = mission.vehicles[0], Agent(mission), Simulated(mission)

@@ -15,6 +15,7 @@ import many_worlds
 import numpy as np
 import pytest
 from test_steered_worlds import commands_for
+from tiers import seed_blocks
 from underway import steered
 
 from fieldbo.errors import InputError
@@ -153,23 +154,24 @@ def _messages(rows):
     return [(row.kind, row.order, row.body.get("message")) for row in rows]
 
 
-@pytest.mark.parametrize("first", range(0, 500, BLOCK))
-def test_no_battery_is_overdrawn_and_all_are_changed_at_home(tmp_path, first):
+@pytest.mark.parametrize("seeds", seed_blocks(500, BLOCK, today=5), indirect=True)
+def test_no_battery_is_overdrawn_and_all_are_changed_at_home(tmp_path, seeds):
     wrong, used = {}, []
-    for seed in range(first, first + BLOCK):
+    for seed in seeds:
         if (found := tried(seed, tmp_path, again=seed % 5 == 0)) is not None:
             wrong |= {seed: found[0]} if found[0] else {}
             used.append(found[1])
 
     assert wrong == {}
-    assert len(used) > BLOCK / 2
-    assert max(used) > 1
+    if len(seeds) == BLOCK:
+        assert len(used) > BLOCK / 2
+        assert max(used) > 1
 
 
-@pytest.mark.parametrize("first", range(0, 120, 40))
-def test_commands_leave_every_battery_enough_for_the_trip_home(tmp_path, first):
+@pytest.mark.parametrize("seeds", seed_blocks(120, 40, today=4), indirect=True)
+def test_commands_leave_every_battery_enough_for_the_trip_home(tmp_path, seeds):
     wrong, used = {}, []
-    for seed in range(first, first + 40):
+    for seed in seeds:
         if (mission := mission_of(seed)) is None:
             continue
         (folder := tmp_path / f"{seed}").mkdir()
@@ -186,7 +188,7 @@ def test_commands_leave_every_battery_enough_for_the_trip_home(tmp_path, first):
         used.append(result.accounts[0].batteries_used)
 
     assert wrong == {}
-    assert max(used) > 1
+    assert len(seeds) < 40 or max(used) > 1
 
 
 def main():

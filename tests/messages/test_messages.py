@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.errors import InputError
 from fieldbo.messages import (
@@ -24,7 +25,7 @@ from fieldbo.messages import (
     to_plain,
 )
 
-property_test = settings(deadline=None, max_examples=100, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(100), derandomize=True)
 finite = st.floats(allow_nan=False, allow_infinity=False)
 positive = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
 number = st.floats()

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
+from tiers import examples
 
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.posterior import Belief
@@ -21,7 +22,7 @@ from fieldbo.policies.acquisition import (
     truncated_variance_reduction,
 )
 
-property_test = settings(deadline=None, max_examples=60, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(60), derandomize=True)
 finite = st.floats(-10, 10)
 positive = st.floats(0.01, 10)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 from work import bytes_taken, lines_run
 
 from fieldbo.errors import InputError
@@ -27,7 +28,7 @@ from fieldbo.policies.chains.arm_tree import (
 from fieldbo.policies.chains.depths import depth_recipe
 from fieldbo.results.regrets import movement_regret
 
-property_test = settings(deadline=None, max_examples=60, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(60), derandomize=True)
 
 shapes = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=4)
 """Number of regions and depth of each module but the last."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.belief.kernels import SquaredExponential, kernel
 from fieldbo.belief.posterior import Belief
@@ -13,7 +14,7 @@ from fieldbo.errors import InputError
 from fieldbo.policies.control_sets.expectation import Expected
 from fieldbo.policies.control_sets.precision import Precision
 
-property_test = settings(deadline=None, max_examples=30, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(30), derandomize=True)
 
 D, S = 4, 7
 KERNELS = ["se", "matern32", "matern52"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.belief.kernels import SquaredExponential
@@ -44,7 +45,7 @@ from fieldbo.testing.small import carried_out
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
 
-property_test = settings(deadline=None, max_examples=40, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(40), derandomize=True)
 
 AXES = [Axis("a", "m", 0.0, 4.0), Axis("b", "", -1.0, 1.0), Axis("c", "", 0.0, 1.0)]
 RULES = [LazyEIPerCost(candidates=200), CArBO(candidates=200), CAMOBO(candidates=200)]

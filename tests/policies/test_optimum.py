@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import norm, truncnorm
+from tiers import examples
 
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.kernels import Matern52
@@ -38,7 +39,7 @@ from fieldbo.policies.optimum.myopic import (
 )
 from fieldbo.testing import drive, small_mission, small_world
 
-property_test = settings(deadline=None, max_examples=40, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(40), derandomize=True)
 
 POLICIES_UNDER_TEST = [EI(), GPUCB(), MaxValueEntropySearch()]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.policies.chains.arm_tree import arms_of
 from fieldbo.policies.chains.partition import (
@@ -19,7 +20,7 @@ from fieldbo.policies.chains.partition import (
     within,
 )
 
-property_test = settings(deadline=None, max_examples=60, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(60), derandomize=True)
 
 shapes = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=4)
 """Number of regions and depth of each module but the last."""

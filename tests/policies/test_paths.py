@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
+from tiers import examples
 
 import fieldbo
 from fieldbo.agent.agent import Agent
@@ -124,7 +125,7 @@ def test_readings_to_come_may_coincide():
 
 
 @given(t=st.floats(-4, 4), share=st.floats(0, 0.999))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_risk_drops_by_the_bivariate_normal_of_the_share_explained(t, share):
     (loss,), _ = Misclassified(1.0).loss(
         np.array([1.0 + 2 * t]), np.array([4.0]), np.array([4 * (1 - share)])
@@ -174,7 +175,7 @@ def lengths(chain, points):
     ends=st.booleans(),
     dimension=st.integers(1, 3),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_pulled_points_have_short_links_and_stay_in_the_box(seed, count, reach, ends, dimension):
     rng = np.random.default_rng(seed)
     low, high = -rng.random(dimension), 1 + rng.random(dimension)
@@ -207,7 +208,7 @@ def test_a_destination_out_of_reach_is_an_error():
 
 
 @given(seed=st.integers(0, 2**32 - 1), m=st.integers(1, 20), count=st.integers(1, 20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_points_are_added_on_the_way_or_left_out_of_it(seed, m, count):
     points = np.random.default_rng(seed).random((m, 2))
     chain = Chain(np.zeros(2), m, 1.5, *SQUARE)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
+from tiers import examples
 
 from fieldbo.belief.kernels import Kernel, Matern32, Matern52, SquaredExponential
 from fieldbo.belief.posterior import Belief
@@ -409,7 +410,7 @@ def test_values_are_the_literal_ones_with_very_little_noise(score):
     check(tiny, 1e-6)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(seed=st.integers(0, 10**6))
 @example(seed=19476)  # kappa = 0, and staying excluded, on two sites
 def test_values_are_the_literal_ones_in_random_cases(seed):
@@ -559,7 +560,7 @@ def test_first_steps_are_given_up_only_if_three_are_better(base, kind, steps):
     check_leading(with_limits(case, home=np.zeros(2), battery=1.9, seconds=2.5), every)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=st.integers(0, 10**6))
 def test_first_steps_are_given_up_only_if_three_are_better_in_random_cases(seed):
     rng = np.random.default_rng(seed)

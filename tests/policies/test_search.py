@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import entr, ndtr
+from tiers import examples
 
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.posterior import Belief
@@ -29,7 +30,7 @@ from fieldbo.policies.optimum.information import (
 )
 from fieldbo.testing import drive, small_mission, small_world
 
-property_test = settings(deadline=None, max_examples=40, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(40), derandomize=True)
 
 SEARCHES = [EntropySearch(), MinimumRegretSearch(), MinimumRegretSearch(point=True)]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential
@@ -51,7 +52,7 @@ from fieldbo.testing import carried_out, drive, small_cell, small_mission, small
 from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world.fields.base import Field
 
-property_test = settings(deadline=None, max_examples=50, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(50), derandomize=True)
 
 FEW = {"samples": 8, "candidates": 16}
 RULES = [

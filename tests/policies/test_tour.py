@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 from scipy.stats import multivariate_normal
+from tiers import examples
 
 from fieldbo import load_mission
 from fieldbo.agent.agent import Agent
@@ -150,7 +151,7 @@ def test_a_site_known_exactly_brings_no_gain_and_no_division_by_zero():
     assert drops[5, 0] < 1e-3 * drops.max()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=st.integers(0, 10**6), left=st.floats(0.0, 12.0), most=st.integers(1, 12))
 def test_a_tour_and_the_way_home_are_within_the_battery(seed, left, most):
     outlook, prices = tour_of(seed, left)

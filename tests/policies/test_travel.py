@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.model import Model
@@ -43,7 +44,7 @@ from fieldbo.testing.small import Hills, carried_out, sites_of
 from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world.fields.base import Field
 
-property_test = settings(deadline=None, max_examples=60, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(60), derandomize=True)
 
 CONVENTIONS = ["one_plus", "floor", "exclude", "literal"]
 TRAVEL = {

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
+from tiers import examples
 
 from fieldbo.cli.session import _show_trouble
 from fieldbo.domain.axes import Axis
@@ -71,7 +72,7 @@ def test_until_five_sites_were_read_only_the_same_position_is_compared():
     assert contradictions(read(PAIR[:1] * 2, [2.0, 9.0]), LAKE, SENSOR)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), sd=st.sampled_from([0.0, 1e-6, 0.1]), waves=st.integers(1, 4))
 def test_a_smooth_field_read_without_errors_never_contradicts_itself(seed, sd, waves):
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score as reference_f1
 from sklearn.metrics import precision_score, recall_score
+from tiers import examples
 
 from fieldbo.belief.confidence import (
     chance_of_none,
@@ -31,7 +32,7 @@ from fieldbo.results.metrics import (
 )
 
 GRID = np.stack(np.meshgrid(np.linspace(0, 1, 12), np.linspace(0, 1, 12)), axis=-1).reshape(-1, 2)
-property_test = settings(deadline=None, max_examples=60, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(60), derandomize=True)
 
 
 def surface(seed=0, n=12, candidates=GRID):

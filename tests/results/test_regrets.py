@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from fieldbo.errors import InputError
 from fieldbo.results.regrets import cost_regret, good_enough, quality_regret, simple_regret
 
-property_test = settings(deadline=None, max_examples=60, derandomize=True)
+property_test = settings(deadline=None, max_examples=examples(60), derandomize=True)
 
 plays = st.lists(st.tuples(st.floats(0, 5), st.floats(0, 2)), min_size=1, max_size=20)
 

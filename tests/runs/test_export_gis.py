@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyogrio.raw import read
 from pyproj import CRS, Geod, Transformer
+from tiers import examples
 from working_folder import write
 
 import fieldbo
@@ -326,7 +327,7 @@ def test_a_hexagonal_lattice_becomes_a_raster_of_the_belief_at_its_spacing(hexag
 LAYOUTS = [{"along": "x", "left": "y"}, {"along": "x", "right": "y"}, {"along": "y", "left": "x"}]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     layout=st.sampled_from(LAYOUTS),
     bearing=st.one_of(st.sampled_from([0.0, 45.0, 90.0, 180.0, 270.0]), st.floats(0, 360)),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 from underway import Underway, command
 from working_folder import write
 
@@ -201,7 +202,7 @@ class Watched:
 VALUES = st.one_of(st.none(), st.floats(3.0, 11.0), st.sampled_from([6.0, 8.0]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.floats(0.1, 8.0), VALUES), max_size=40), st.sampled_from([0.0, 3.0, 10.0]))
 def test_a_vehicle_is_held_above_and_let_go_once_the_value_stayed_below(reports, delay_s):
     """The law is stated over the whole history; None is telemetry without the channel."""
@@ -227,7 +228,7 @@ def test_a_vehicle_is_held_above_and_let_go_once_the_value_stayed_below(reports,
         assert held == (bool(beyond) and not any(calm))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.floats(10.0, 13.0), max_size=30))
 def test_a_limit_below_is_the_mirror_image_of_one_above(values):
     low, high = Watched(VOLTAGE), Watched(Hold("voltage", above=-11.2, release_below=-11.8))

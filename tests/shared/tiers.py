@@ -11,6 +11,7 @@ from datetime import date
 from importlib import import_module
 
 import pytest
+from hypothesis import settings
 
 from fieldbo._numerics.compiled import when_compiling
 
@@ -20,12 +21,19 @@ HEAD_ROOM = 2.0
 
 SHARED_IMPORTS = ("numba", "matplotlib.figure", "scipy.stats", "shapely", "xarray", "fieldbo.cli")
 MARKED = {"slow", "sweep"}
+FEW = 15
+settings.register_profile("few", max_examples=FEW)
 
 
 def processor_s():
     """Return the processor time of this process and of its ended children in seconds."""
     used = os.times()
     return used.user + used.system + used.children_user + used.children_system
+
+
+def examples(count):
+    """Return how many examples hypothesis tries: `count`, or a few of them in ``make test``."""
+    return min(count, FEW) if settings.default.max_examples == FEW else count
 
 
 def seed_blocks(count, block, today):
@@ -62,6 +70,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if "not slow" in config.option.markexpr:
+        settings.load_profile("few")
     config.addinivalue_line("markers", "slow: takes more than a second; in make test-all")
     config.addinivalue_line("markers", "sweep: one of many cases of a property; in make test-all")
     if hasattr(config, "workerinput"):  # no case pays for what all of them share

@@ -12,6 +12,7 @@ from earth import SPOTS, degrees_at, world_on_earth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod, Transformer
+from tiers import examples
 from working_folder import edit
 
 from fieldbo.cli.robot import _site
@@ -105,7 +106,7 @@ def test_a_frame_towards_grid_north_would_be_off_by_tens_of_metres_at_the_edge_o
     assert apart_m(ground.geodetic(domain.sites), true).max() < CM
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(
     name=st.sampled_from(EVERYWHERE),
     east=st.floats(-2000, 2000),

@@ -6,6 +6,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import KDTree
+from tiers import examples
 
 import fieldbo
 from fieldbo.domain.axes import Axis
@@ -21,7 +22,7 @@ CORNERS = [(2, 2), (4, 2), (2, 5), (4, 5), (7, 4), (9, 4)]  # the door's lower t
 
 
 @given(draw=st.integers(0, 10_000), turn=st.floats(0, 2), branching=st.floats(0, 1))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_no_crack_leaves_the_wall_or_crosses_an_opening(draw, turn, branching):
     wall = Cracks(4, turn=turn, branching=branching).make(OPEN, draw)
     for crack in wall.cracks:
@@ -31,7 +32,7 @@ def test_no_crack_leaves_the_wall_or_crosses_an_opening(draw, turn, branching):
 
 
 @given(draw=st.integers(0, 10_000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_damage_lies_between_0_and_1_and_is_that_of_the_worst_crack_where_it_starts(draw):
     wall = Cracks(3).make(OPEN, draw)
     damage = wall.values(OPEN.sites)
@@ -42,7 +43,7 @@ def test_damage_lies_between_0_and_1_and_is_that_of_the_worst_crack_where_it_sta
 
 
 @given(draw=st.integers(0, 10_000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_a_crack_tapers_and_takes_steps_of_one_length(draw):
     for crack in Cracks(3).make(OPEN, draw).cracks:
         assert (np.diff(crack.openings) < 0).all()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 import fieldbo
 from fieldbo._numerics.streams import stream
@@ -148,7 +149,7 @@ def test_wind_acts_on_the_trip_home_as_well():
 # -- the worst -------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(noise=st.floats(0.0, 0.49), strength=shares, angle=st.floats(0, 6.3), seed=st.integers(0, 99))
 def test_no_order_exceeds_the_worst_case(noise, strength, angle, seed):
     there = world(cost_noise=noise, head_wind=(strength * np.cos(angle), strength * np.sin(angle)))
