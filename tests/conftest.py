@@ -1,9 +1,11 @@
 """Fixtures that several test files use: the command line, and snapshots of messages."""
 
+import io
 import os
 import re
 import signal
 import sys
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -12,7 +14,11 @@ from checkout import TESTS
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests share the cores; also for what they start
 
+from matplotlib.figure import Figure
+
 from fieldbo import cli
+from fieldbo.results import plot
+from fieldbo.results.result import PICTURES, Result
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it runs behind it ignore Ctrl-C
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has what it runs ignore a terminal that is gone
@@ -60,6 +66,26 @@ def _sections(text):
     """Return the texts of a snapshot file by heading."""
     sections = (section.partition("\n") for section in f"\n{text}".split(f"\n{_HEADING}")[1:])
     return {heading: body.strip() for heading, _, body in sections}
+
+
+@cache
+def _blank(format):
+    file = io.BytesIO()
+    plot.save(Figure(figsize=(1, 1)), file, format)
+    return file.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def blank_pictures(request, monkeypatch):
+    """Leave the pictures of run folders blank, which saves most of the time, except in tests of ``pictures``."""
+    if request.node.get_closest_marker("pictures"):
+        return
+
+    def pictures(result, format="png", width="screen"):
+        plot.check(format, width)
+        return {f"{name}.{format}": _blank(format) for name in PICTURES}
+
+    monkeypatch.setattr(Result, "pictures", pictures)
 
 
 @pytest.fixture
