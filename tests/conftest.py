@@ -77,7 +77,7 @@ def _blank(format):
 
 @pytest.fixture(autouse=True)
 def blank_pictures(request, monkeypatch):
-    """Leave the pictures of run folders blank, which saves most of the time, except in tests of ``pictures``."""
+    """Leave the pictures of run folders blank, which saves time, except in tests of ``pictures``."""
     if request.node.get_closest_marker("pictures"):
         return
 
