@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -415,20 +416,21 @@ def test_the_token_is_in_no_file(console):
 # -- how it starts -------------------------------------------------------------------------------------------
 
 
-def started(folder, *arguments, **environment):
-    done = subprocess.run(
-        [sys.executable, "-m", "fieldbo", "console", *map(str, arguments)],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=SLOW_S,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
+@pytest.fixture
+def started(command, monkeypatch):
+    """Start a console that can't be served; return exit code and output."""
+
+    def start(folder, *arguments, **environment):
+        monkeypatch.chdir(folder)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        code, out, err = command("console", *arguments)
+        return code, out + err
+
+    return start
 
 
-def test_a_port_in_use_is_an_error_that_names_it(console):
+def test_a_port_in_use_is_an_error_that_names_it(console, started):
     code, said = started(console.folder, "runs/lake-1", "--port", console.port)
 
     assert code == 2
@@ -450,7 +452,9 @@ def test_a_port_in_use_is_an_error_that_names_it(console):
         (["lake-level-set", "--by-hand", "--vehicle", "boat.toml"], {}, "at most one"),
     ],
 )
-def test_what_cannot_be_served_is_an_error_before_anything_starts(console, arguments, environment, said):
+def test_what_cannot_be_served_is_an_error_before_anything_starts(
+    console, started, arguments, environment, said
+):
     code, text = started(console.folder, *arguments, **environment)
 
     assert code == 2
@@ -458,10 +462,7 @@ def test_what_cannot_be_served_is_an_error_before_anything_starts(console, argum
     assert "Traceback" not in text
 
 
-def test_a_run_of_a_newer_format_is_an_error(console, tmp_path):
-    import shutil
-    import sqlite3
-
+def test_a_run_of_a_newer_format_is_an_error(console, started, tmp_path):
     shutil.copytree(console.run, tmp_path / "lake-1", ignore=shutil.ignore_patterns("*.lock"))
     with closing(sqlite3.connect(tmp_path / "lake-1" / "run.sqlite")) as connection:
         connection.execute("PRAGMA user_version = 99")

@@ -15,7 +15,7 @@ def test_killed_runs_resume_to_the_same_end_without_loss():
         [sys.executable, harness, "--kills", "20", "--seed", "7"],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
