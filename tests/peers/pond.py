@@ -15,8 +15,8 @@ from fieldbo.mission.mission import Mission
 
 NOISE_SD = 0.01
 BATTERY_S = 400.0
-SPEEDUP = 60.0
-"""A minute of a robot's day takes a second."""
+SPEEDUP = 200.0
+"""Three minutes of a robot's day take about a second."""
 
 WORLD = f"""format = 1
 version = "1"
