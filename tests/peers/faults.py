@@ -268,16 +268,14 @@ class Trial:
                 what=f"the robot to be at {site}",
             )
 
-    def until_an_order_is_lost(self, run: Program) -> None:
-        """Wait until fieldbo gives an order up, or two more are done because nothing was cut."""
+    def until_one_is_lost(self, since, run: Program) -> None:
+        """Wait until an order is lost after a row; or two more are done, because nothing was cut."""
 
         def over():
             assert run.running, run.output
-            rows = self.rows()[before:]
-            done = sum(row.kind == "observation" for row in rows)
-            return done >= 2 or any(row.kind == "lost" for row in rows)
+            kinds = [row.kind for row in self.rows() if row.seq > since.seq]
+            return "lost" in kinds or kinds.count("observation") > 2
 
-        before = len(self.rows())
         until(over, what="an order to be lost")
 
     def check(self, ran: Ran, codes=(0,)) -> None:
@@ -463,10 +461,10 @@ class FaultTable(ABC):
         trial.write_file(silence_s=SILENCE_S)
         robot = trial.robot(slow=True)
         run = trial.start("agent.when_lost.orders=2", 'agent.when_lost.then="wait"')
-        trial.until_under_way(3, run)
+        row = trial.until_under_way(3, run)
         robot.kill()
         last = [row.message for row in trial.rows() if row.kind == "observation"][-1]
-        trial.until_an_order_is_lost(run)
+        trial.until_one_is_lost(row, run)
         trial.robot(start=last.position, slow=True)
 
         ran = trial.ended(run)
@@ -492,9 +490,9 @@ class FaultTable(ABC):
         trial.write_file(silence_s=SILENCE_S)
         trial.robot(slow=True)
         run = trial.start()
-        trial.until_under_way(3, run)
+        row = trial.until_under_way(3, run)
         trial.peer.cut()
-        trial.until_an_order_is_lost(run)
+        trial.until_one_is_lost(row, run)
         trial.peer.restore()
 
         ran = trial.ended(run)
@@ -507,7 +505,7 @@ class FaultTable(ABC):
         trial.write_file(silence_s=SILENCE_S)
         robot = trial.robot(slow=True)
         run = trial.start("agent.when_lost.orders=1", 'agent.when_lost.then="wait"')
-        trial.until_under_way(3, run)
+        trial.until_under_way(4, run)  # a short way: nobody sees how far it goes
         robot.freeze()
         frozen = time.time()
         lost = until(
@@ -642,10 +640,10 @@ class FaultTable(ABC):
         trial.write_file(planner_silence_s=3.0, silence_s=SILENCE_S)
         robot = trial.robot(slow=True)
         run = trial.start("agent.when_lost.orders=1", 'agent.when_lost.then="wait"')
-        trial.until_under_way(3, run)
+        row = trial.until_under_way(3, run)
         trial.peer.cut()
         robot.wait_for("holding")
-        trial.until_an_order_is_lost(run)
+        trial.until_one_is_lost(row, run)
         trial.peer.restore()
 
         ran = trial.ended(run)

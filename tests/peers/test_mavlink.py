@@ -583,6 +583,7 @@ class TestFaults(FaultTable):
 
     def test_a_result_after_its_order_was_given_up_still_counts_once(self, trial):
         """A reading has no order's name: one that comes later belongs to none."""
+        trial.write_file(silence_s=SILENCE_S, least_s=LEAST_S)
         trial.robot(f"late:2:{LEAST_S + SILENCE_S + 2.0}")
 
         ran = trial.run()

@@ -365,21 +365,23 @@ class TestContract(VehicleContract):
 
 
 @pytest.mark.parametrize(
-    ("mission", "world", "settings"),
+    ("mission", "battery", "world", "settings"),
     [
-        ("lake-level-set", "lake-transect", ["--speedup", 1000, "--battery", 6000, "--seed", 7]),
-        ("cell-growth", "cell-growth", ["--speedup", 1000]),
+        ("lake-level-set", 1000, "lake-transect", ["--speedup", 1000, "--battery", 1000, "--seed", 7]),
+        ("cell-growth", 6, "cell-growth", ["--speedup", 1000]),
     ],
 )
-def test_a_mission_over_mqtt_visits_the_sites_of_a_simulation(tmp_path, boat, mission, world, settings):
-    smaller = ["agent.battery=6"] if mission == "cell-growth" else []
-    replaced = [part for one in smaller for part in ("--set", one)]
+def test_a_mission_over_mqtt_visits_the_sites_of_a_simulation(
+    tmp_path, boat, mission, battery, world, settings
+):
+    smaller = {"agent": {"battery": battery, "max_steps": 15}}
+    replaced = [part for key, value in smaller["agent"].items() for part in ("--set", f"agent.{key}={value}")]
     with robot(boat, world, *settings):
         run = fieldbo("run", mission, "--vehicle", boat, "--out", tmp_path / "run", *replaced)
         with run:
             assert run.wait(200) == 0, run.output
 
-    alone = simulate(load_mission(mission, {"agent": {"battery": 6}} if smaller else None).as_found())
+    alone = simulate(load_mission(mission, smaller).as_found())
     with Record(tmp_path / "run" / "run.sqlite") as record:
         rows = record.rows()
         assert record.end_reason == alone.end_reason

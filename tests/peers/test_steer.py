@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -52,11 +50,9 @@ def count(folder, kind):
 
 
 def steer(folder, *what):
-    command = [sys.executable, "-m", "fieldbo", "steer", folder, *what]
-    done = subprocess.run(
-        [*map(str, command)], capture_output=True, text=True, check=False, cwd=folder.parent
-    )
-    return done.returncode, done.stdout + done.stderr
+    with fieldbo("steer", folder, *what, cwd=folder.parent) as command:
+        code = command.wait()
+        return code, "".join(f"{line}\n" for line in command.lines)
 
 
 def positions(rows):
