@@ -419,7 +419,8 @@ def test_after_a_pilot_moved_the_vehicle_no_target_from_before_is_sent(autopilot
     assert max(stays, default=0.0) < 31.0
     connection.go(goal(1, 40))
     easts = guided(wire, 1.0, mode=mode, autopilot=autopilot, east_m=30.0)
-    assert {round(east) for east in easts} == {40}
+    assert {round(east) for east in easts} - {round(east) for east in stays} == {40}  # one may be on its way
+    assert round(easts[-1]) == 40
 
 
 def test_a_goal_from_long_before_the_vehicle_is_armed_is_asked_for_again(on_the_air):

@@ -16,6 +16,8 @@ from fieldbo.mission.load import load_mission
 from fieldbo.pages.report import write_report
 from fieldbo.runs.folder import begin
 
+pytestmark = pytest.mark.xdist_group("pages")  # which are made once
+
 SIZES = {"phone": (360, 740), "desktop": (1280, 900)}
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 

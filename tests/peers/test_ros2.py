@@ -361,7 +361,7 @@ def test_a_robot_that_is_held_right_after_a_goal_stays_in_place(kind, tmp_path):
 def test_a_mission_over_ros_visits_the_sites_of_a_simulation(kind, tmp_path):
     link = f'[link]\nkind = "{kind}"\ndomain_id = {next(DOMAINS)}\n'
     lake = '[frame]\nalong = "along"\ndepth = "depth"\n'
-    haste = "[battery]\nfull = 600\naccuracy = 400\n"  # of a robot in haste, what is told is outdated
+    haste = "[battery]\nfull = 600\naccuracy = 120\n"  # of a robot in haste, what is told is outdated
     file, out, battery = tmp_path / "boat.toml", tmp_path / "run", 600
     arrival = "[arrival]\nwithin = 0.01\ndwell_s = 0.0\n"
     write(file, f"format = 1\n{link}{lake}{haste}{arrival}[reports]\naccuracy = 0.01\n")
