@@ -81,6 +81,14 @@ def pond(folder: Path, obstacles: str = "") -> Path:
     return folder / "pond.toml"
 
 
+def long_pond(folder: Path) -> Path:
+    """Write the pond and a mission that nothing ends in time, however slow the machine; return its file."""
+    mission = pond(folder)
+    for old, new in (("max_steps = 8", "max_steps = 600"), (f"{BATTERY_S:g}", f"{10 * BATTERY_S:g}")):
+        write(mission, mission.read_text().replace(old, new))
+    return mission
+
+
 def logged_pond(folder: Path, spacing_m: float = 2.0, sites: int = 3) -> Path:
     """Write a pond whose sensor also reads on the way, and a mission to a few sites; return its file."""
     mission = pond(folder)

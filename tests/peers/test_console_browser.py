@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from peers.pond import pond
+from peers.pond import long_pond, pond
 from peers.processes import SLOW_S, Broker, fieldbo, until
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import expect, sync_playwright
@@ -65,9 +65,7 @@ def console(folder, *arguments, port=0):
 @pytest.fixture
 def boat(tmp_path):
     """A slow robot over MQTT in a pond; yield its vehicle file and the mission."""
-    mission = pond(tmp_path)
-    long = mission.read_text().replace("max_steps = 8", "max_steps = 600").replace("= 400\n", "= 4000\n")
-    write(mission, long)
+    mission = long_pond(tmp_path)
     world = tmp_path / "pond" / "world.toml"
     write(world, world.read_text().replace('title = "a pond"', f'title = "a pond {HOSTILE}"'))
     with Broker(tmp_path) as broker:
@@ -166,11 +164,11 @@ def test_two_viewers_and_a_console_that_is_killed_and_started_again_lose_nothing
             expect(second.locator("#status")).to_have_text("Paused")
             expect(second.locator("#log")).to_contain_text("pause by console")
             program.kill()
-            expect(first.locator("#connection")).to_be_visible(timeout=30_000)
+            expect(first.locator("#connection")).to_be_visible()
             before = len(rows_of(run))
             with console(tmp_path, run, port=port):
                 for page in (first, second):
-                    expect(page.locator("#connection")).to_be_hidden(timeout=30_000)
+                    expect(page.locator("#connection")).to_be_hidden()
                 press(second, "continue")
                 expect(first.locator("#status")).to_have_text("Under way")
                 until(lambda: len(rows_of(run)) > before + 2, what="the mission to go on")

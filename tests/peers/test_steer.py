@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 import shapely
-from peers.pond import pond
+from peers.pond import long_pond
 from peers.processes import Broker, fieldbo, until
 from working_folder import write
 
@@ -21,11 +21,7 @@ REEDS = shapely.box(18, 18, 42, 32)
 @pytest.fixture
 def under_way(tmp_path):
     """Run a mission of a slow robot; yield the run folder and the program of the mission."""
-    mission = pond(tmp_path)
-    write(
-        mission,
-        mission.read_text().replace("max_steps = 8", "max_steps = 400").replace("= 400\n", "= 4000\n"),
-    )
+    mission = long_pond(tmp_path)
     with Broker(tmp_path) as broker:
         link = f'kind = "mqtt"\nport = {broker.port}\ntopic = "tests/steered"'
         write(tmp_path / "boat.toml", f"format = 1\n[link]\n{link}\n")
