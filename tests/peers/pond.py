@@ -115,6 +115,19 @@ def check_logged(mission: Mission, observations: Sequence[Observation], least: f
     assert max(gaps) < 0.4  # the field changes by about 0.1 per metre
 
 
+def still_lake(folder: Path) -> Path:
+    """Write the lake of the catalogue, with readings that repeat, and its mission; return the file.
+
+    A robot that streams may read twice at a site, or between sites, if a message is late.
+    """
+    root = Path(__file__).parents[2]
+    world = (root / "worlds" / "lake-transect" / "world.toml").read_text()
+    write(folder / "lake" / "world.toml", world.replace("noise_sd = 0.05", "noise_sd = 1e-6"))
+    mission = (root / "missions" / "lake-level-set.toml").read_text()
+    write(folder / "lake.toml", mission.replace("lake-transect", "lake"))
+    return folder / "lake.toml"
+
+
 def pond_mission(folder: Path) -> Mission:
     """Write the pond and its mission; return the mission."""
     return load_mission(str(pond(folder)))
