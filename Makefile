@@ -9,11 +9,11 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 DOCS := build/docs
 # These tests mostly wait for robots and watchdogs.
-SIDE_BY_SIDE := -n 4 --dist worksteal
-# Tests that fail run once more, one at a time: four at once can overload the machine.
-ALONE := --last-failed --last-failed-no-failures none
+SIDE_BY_SIDE := -n 8
+# Loops are compiled once, before dozens of processes need them; the environments share the source tree.
+COMPILE := import fieldbo; [fieldbo.run(fieldbo.load_mission(name, {"agent": {"max_steps": 8}})) for name in ("lake-level-set", "cell-growth")]
 
-.PHONY: mission test test-peers docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
+.PHONY: mission test test-peers test-peers-ros2 test-peers-others docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
@@ -26,10 +26,14 @@ test: .venv/.installed-dev     ## set up, and run lint, types and every test
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder    # the tests of a file share set-up; sorted, the longest files would come last
 
 test-peers: .venv/.installed-peers .venv-ros/.installed   ## set up, and run missions against real robots' programs
-	.venv-ros/bin/python -m pytest $(SIDE_BY_SIDE) tests/peers/test_ros2.py \
-		|| .venv-ros/bin/python -m pytest $(ALONE) tests/peers/test_ros2.py
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/peers --ignore tests/peers/test_ros2.py \
-		|| $(BIN)/python -m pytest $(ALONE) tests/peers --ignore tests/peers/test_ros2.py
+	$(BIN)/python -c '$(COMPILE)'
+	+$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target test-peers-ros2 test-peers-others
+
+test-peers-ros2:
+	.venv-ros/bin/python -m pytest $(SIDE_BY_SIDE) tests/peers/test_ros2.py
+
+test-peers-others:
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/peers --ignore tests/peers/test_ros2.py
 
 docs: .venv/.installed-docs    ## build the documentation into build/docs/html, offline, warnings as errors
 	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -d $(DOCS)/doctrees docs $(DOCS)/html

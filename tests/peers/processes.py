@@ -16,7 +16,7 @@ from pathlib import Path
 
 from peers.launcher import Launched
 
-SLOW_S = 240.0
+SLOW_S = 600.0
 """How long a program may take to get ready, or to end, on a busy machine."""
 
 

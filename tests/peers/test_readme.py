@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from peers.network import own_network
-from peers.processes import Broker, python
+from peers.processes import Broker, fieldbo, python
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,7 +50,7 @@ def test_the_commands_for_two_terminals_visit_the_sites_of_the_simulation(robot,
         boat.wait_for("ready")
         with (
             python("-m", "fieldbo", *told, cwd=ROOT) as run,
-            python("-m", "fieldbo", *alone, *short, *TESTED, "--out", tmp_path / "alone") as simulation,
+            fieldbo(*alone, *short, *TESTED, "--out", tmp_path / "alone") as simulation,
         ):
             assert (run.wait(), simulation.wait()) == (0, 0), run.output + simulation.output
     visited = [(tmp_path / name / "path.csv").read_text() for name in ("real", "alone")]

@@ -78,14 +78,16 @@ def test_a_live_mission_obeys_commands_and_its_ledger_shows_them(under_way):
     until(lambda: any(row.kind == "query" for row in rows_of(folder)[len(paused) :]))
     wanted = next(row.message for row in rows_of(folder)[len(paused) :] if row.kind == "query")
     assert wanted.site.tolist() == [50.0, 30.0]
-    assert steer(folder, "skip")[0] == 0
+    until(lambda: steer(folder, "skip")[0] == 0)  # on a slow machine, the robot may be there already
     until(lambda: count(folder, "query") >= 6)
     assert steer(folder, "home")[0] == 0
     assert run.wait() == 0, run.output
 
     rows = rows_of(folder)
-    kinds = [row.message.action.value for row in rows if row.kind == "command"]
-    assert kinds == ["pause", "no-go", "next", "next", "continue", "skip", "home"]
+    given = [row.message for row in rows if row.kind == "command"]
+    obeyed = [command.action for command in given if not command.refused]
+    assert obeyed == ["pause", "no-go", "next", "continue", "skip", "home"]
+    assert [command.action for command in given if command.refused and command.action != "skip"] == ["next"]
     robot.interrupt()
     robot.wait()
     track = np.loadtxt(folder.parent / "track.csv", delimiter=",", skiprows=1)[:, :2]
