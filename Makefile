@@ -9,7 +9,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 DOCS := build/docs
 # These tests mostly wait for robots and watchdogs.
-SIDE_BY_SIDE := -n 8
+SIDE_BY_SIDE := -n 6
 # Loops are compiled once, before dozens of processes need them; the environments share the source tree.
 COMPILE := import fieldbo; [fieldbo.run(fieldbo.load_mission(name, {"agent": {"max_steps": 8}})) for name in ("lake-level-set", "cell-growth")]
 

@@ -71,9 +71,10 @@ class Router:
         self.program = python(HERE / "relay.py", self.port, *troubles)
         self.pilots_port = int(self.program.wait_for("ready").rpartition(" ")[2])
 
-    def toggle(self):
-        """Be gone, or come back."""
+    def toggle(self, now):
+        """Be "gone", or come "back"."""
         self.program.process.send_signal(signal.SIGUSR1)
+        self.program.wait_for(now)
 
     def __enter__(self):
         return self
@@ -571,10 +572,10 @@ class BehindRouter(Peer):
         self.router.__exit__()
 
     def cut(self):
-        self.router.toggle()
+        self.router.toggle("gone")
 
     def restore(self):
-        self.router.toggle()
+        self.router.toggle("back")
 
 
 class FencedIn(BehindRouter):
