@@ -75,6 +75,12 @@ class Router:
         """Be "gone", or come "back"."""
         self.program.process.send_signal(signal.SIGUSR1)
         self.program.wait_for(now)
+        until(lambda: not self._unread(), what="all to be read that has passed")
+
+    def _unread(self):
+        """Return how many bytes wait to be read at this port."""
+        rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
+        return sum(int(row[4].partition(":")[2], 16) for row in rows if row[1].endswith(f":{self.port:04X}"))
 
     def __enter__(self):
         return self
@@ -402,8 +408,8 @@ def guided(wire, seconds, *, mode=GUIDED, autopilot=ARDUPILOT, armed=True, east_
 
 
 def guided_until_aimed(wire, **how):
-    """Be in a mode at a place until a target comes; return how far east those lie that come."""
-    return until(lambda: guided(wire, 0.2, **how))
+    """Be in a mode at a place until a target comes, and then some; return how far east those lie that come."""
+    return until(lambda: guided(wire, 0.2, **how)) + guided(wire, 0.2, **how)
 
 
 def guided_until(kind, wire, heard, **how):
