@@ -408,7 +408,7 @@ def guided(wire, seconds, *, mode=GUIDED, autopilot=ARDUPILOT, armed=True, east_
 
 
 def guided_until_aimed(wire, **how):
-    """Be in a mode at a place until a target comes, and then some; return how far east those lie that come."""
+    """Be in a mode at a place until a target comes, and a little longer; return how far east they lie."""
     return until(lambda: guided(wire, 0.2, **how)) + guided(wire, 0.2, **how)
 
 
