@@ -12,9 +12,9 @@ PYTEST := $(BIN)/python -m pytest
 # Whatever worker is free takes the next case.
 WORKERS := -n auto --dist worksteal
 # Tests of robots mostly wait for them.
-SIDE_BY_SIDE := -n 4 --dist worksteal
+SIDE_BY_SIDE := -n 6
 
-.PHONY: mission test test-all test-peers quick lint fast-tests all-tests docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
+.PHONY: mission test test-all test-peers test-peers-ros2 test-peers-others quick lint fast-tests all-tests docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
@@ -47,8 +47,13 @@ all-tests: .venv/.compiled
 	$(BIN)/python tests/shared/compile_loops.py
 	touch $@
 
-test-peers: .venv/.installed-peers .venv-ros/.installed   ## set up, and run missions against real robots' programs
+test-peers: .venv/.installed-peers .venv-ros/.installed .venv/.compiled   ## set up, and run missions against real robots' programs
+	+$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target test-peers-ros2 test-peers-others
+
+test-peers-ros2:
 	.venv-ros/bin/python -m pytest $(SIDE_BY_SIDE) tests/peers/test_ros2.py
+
+test-peers-others:
 	$(PYTEST) $(SIDE_BY_SIDE) tests/peers --ignore tests/peers/test_ros2.py
 
 docs: .venv/.installed-docs    ## build the documentation into build/docs/html, offline, warnings as errors
@@ -132,7 +137,7 @@ MESSAGES := ros/fieldbo_msgs tests/peers/nav2_msgs
 .venv-ros/.installed: pyproject.toml ros/requirements-build.txt ros/build.py $(wildcard $(MESSAGES:%=%/action/*))
 	$(PYTHON) -m venv .venv-ros
 	.venv-ros/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(call INSTALL,.venv-ros) --editable '.[ros2]' --requirement ros/requirements-build.txt pytest pytest-xdist
+	$(call INSTALL,.venv-ros) --editable '.[ros2]' --requirement ros/requirements-build.txt pytest pytest-xdist hypothesis
 	.venv-ros/bin/python ros/build.py $(MESSAGES)
 	touch $@
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _NEW_USER, _NEW_NET = 0x10000000, 0x40000000
+_KINDS = {"user": _NEW_USER, "net": _NEW_NET}
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -37,6 +38,20 @@ def own_network():
         if user == 0:
             _call("setns", before, _NEW_NET)
         os.close(before)
+
+
+def namespaces():
+    """Open what holds this thread's network, and who may change it; close the descriptors after use."""
+    return [os.open(f"/proc/thread-self/ns/{kind}", os.O_RDONLY) for kind in _KINDS]
+
+
+def enter(opened):
+    """Move this process to where another one has opened its `namespaces`."""
+    for (kind, number), one in zip(_KINDS.items(), opened, strict=True):
+        if not os.path.sameopenfile(one, here := os.open(f"/proc/self/ns/{kind}", os.O_RDONLY)):
+            _call("setns", one, number)
+        os.close(here)
+        os.close(one)
 
 
 def cut(gone=True):

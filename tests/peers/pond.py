@@ -15,8 +15,8 @@ from fieldbo.mission.mission import Mission
 
 NOISE_SD = 0.01
 BATTERY_S = 400.0
-SPEEDUP = 60.0
-"""A minute of a robot's day takes a second."""
+SPEEDUP = 200.0
+"""Three minutes of a robot's day take about a second."""
 
 WORLD = f"""format = 1
 version = "1"
@@ -81,6 +81,14 @@ def pond(folder: Path, obstacles: str = "") -> Path:
     return folder / "pond.toml"
 
 
+def long_pond(folder: Path) -> Path:
+    """Write the pond and a mission that nothing ends in time, however slow the machine; return its file."""
+    mission = pond(folder)
+    for old, new in (("max_steps = 8", "max_steps = 600"), (f"{BATTERY_S:g}", f"{10 * BATTERY_S:g}")):
+        write(mission, mission.read_text().replace(old, new))
+    return mission
+
+
 def logged_pond(folder: Path, spacing_m: float = 2.0, sites: int = 3) -> Path:
     """Write a pond whose sensor also reads on the way, and a mission to a few sites; return its file."""
     mission = pond(folder)
@@ -105,6 +113,19 @@ def check_logged(mission: Mission, observations: Sequence[Observation], least: f
     assert least * driven / spacing < number <= driven / spacing + 1
     assert np.median(gaps) < 5 * NOISE_SD
     assert max(gaps) < 0.4  # the field changes by about 0.1 per metre
+
+
+def still_lake(folder: Path) -> Path:
+    """Write the lake of the catalogue, with readings that repeat, and its mission; return the file.
+
+    A robot that streams may read twice at a site, or between sites, if a message is late.
+    """
+    root = Path(__file__).parents[2]
+    world = (root / "worlds" / "lake-transect" / "world.toml").read_text()
+    write(folder / "lake" / "world.toml", world.replace("noise_sd = 0.05", "noise_sd = 1e-6"))
+    mission = (root / "missions" / "lake-level-set.toml").read_text()
+    write(folder / "lake.toml", mission.replace("lake-transect", "lake"))
+    return folder / "lake.toml"
 
 
 def pond_mission(folder: Path) -> Mission:

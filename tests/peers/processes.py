@@ -11,10 +11,13 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
-SLOW_S = 90.0
-"""How long a program may take to say that it is ready, on a busy machine."""
+from peers.launcher import Launched
+
+SLOW_S = 600.0
+"""How long a program may take to get ready, or to end, on a busy machine."""
 
 
 class Program:
@@ -33,9 +36,14 @@ class Program:
         self.command = [str(part) for part in command]
         self.lines = []
         self._news = queue.Queue()
-        self.process = subprocess.Popen(
+        self.process = self._started({**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})}, cwd)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _started(self, env, cwd):
+        return subprocess.Popen(
             self.command,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})},
+            env=env,
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -44,8 +52,6 @@ class Program:
             errors="replace",
             start_new_session=True,  # a Ctrl-C of the tests is not its own; its children end with it
         )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
 
     def _read(self):
         for line in self.process.stdout:
@@ -102,7 +108,8 @@ class Program:
     def kill(self):
         """End it and its children without a word of farewell."""
         if self.running:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self._reader.join(1.0)
 
@@ -119,9 +126,16 @@ def python(*arguments, **settings):
     return Program(sys.executable, *arguments, **settings)
 
 
+class Command(Program):
+    """A command of fieldbo, without the seconds that importing takes; see `peers.launcher`."""
+
+    def _started(self, env, cwd):
+        return Launched(*self.command, env=env, cwd=cwd)
+
+
 def fieldbo(*arguments, **settings):
     """Return the command line as a `Program`: ``fieldbo("run", "my-mission", ...)``."""
-    return python("-m", "fieldbo", *arguments, **settings)
+    return Command(*arguments, **settings)
 
 
 def free_port(kind=socket.SOCK_STREAM):
@@ -136,7 +150,7 @@ def until(condition, timeout_s=SLOW_S, what="it to come about"):
     end = time.monotonic() + timeout_s
     while not (found := condition()):
         assert time.monotonic() < end, f"waited {timeout_s} s for {what}"
-        time.sleep(0.02)
+        time.sleep(0.05)
     return found
 
 

@@ -3,7 +3,7 @@
 ``python relay.py PORT [--loss 0.2] [--double 0.1] [--late 0.1] [--late-s 0.4] [--seed 0]`` listens at PORT of
 127.0.0.1, where the vehicle sends to, and passes on to PORT of 127.0.0.2, where a ground station hears it
 that listens on all addresses; and back. It says at which port it does the latter: what anyone else sends
-there reaches the vehicle, too. After SIGUSR1 it passes nothing on, until the next one.
+there reaches the vehicle, too. After SIGUSR1 it passes nothing on, until the next one, and says so.
 """
 
 import argparse
@@ -24,7 +24,12 @@ def relay(port, loss, double, late, late_s, seed):
     inner.bind((HOME, port))
     outer.bind((HOME, 0))
     vehicle, waiting, number, gone = None, [], 0, [False]
-    signal.signal(signal.SIGUSR1, lambda *_: gone.append(not gone.pop()))
+
+    def toggle(*_):
+        gone.append(not gone.pop())
+        print("gone" if gone[0] else "back", flush=True)
+
+    signal.signal(signal.SIGUSR1, toggle)
     print(f"ready, and on {outer.getsockname()[1]}", flush=True)
     while True:
         timeout = max(0.0, waiting[0][0] - time.monotonic()) if waiting else 1.0

@@ -52,7 +52,7 @@ def carried_out(folder, name):
     with fieldbo("robot", "boat.toml", "--world", name, *more, cwd=folder) as program:
         program.wait_for("ready")
         with fieldbo("run", name, "--vehicle", "boat.toml", "--out", "r", cwd=folder) as run:
-            assert run.wait(180) == 0, f"{run.output}\n{program.output}"
+            assert run.wait() == 0, f"{run.output}\n{program.output}"
         program.interrupt()
         program.wait()
         return program.output, run.output

@@ -13,13 +13,14 @@ import socket
 import threading
 import time
 import tty
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 from peers.faults import LEAST_S, SILENCE_S, FaultTable, Peer, Ran, Trial
-from peers.pond import SPEEDUP, check_logged, logged_pond, pond, pond_mission
-from peers.processes import fieldbo, free_port, python, until
+from peers.pond import SPEEDUP, check_logged, logged_pond, pond, pond_mission, still_lake
+from peers.processes import SLOW_S, fieldbo, free_port, python, until
 from working_folder import write
 
 from fieldbo.domain.frame import Frame, Origin
@@ -54,6 +55,9 @@ left = "y"
 
 ARDUPILOT, PX4 = 3, 12
 HOLD, GUIDED, OFFBOARD = 4, 15, 6 << 16
+FAILSAFE_S = 5.0
+"""How long an autopilot does without a ground station."""
+
 ACCURACY_M = 0.05
 ARRIVAL = "[arrival]\nwithin = 0.05\ndwell_s = 0.0"
 
@@ -67,9 +71,16 @@ class Router:
         self.program = python(HERE / "relay.py", self.port, *troubles)
         self.pilots_port = int(self.program.wait_for("ready").rpartition(" ")[2])
 
-    def toggle(self):
-        """Be gone, or come back."""
+    def toggle(self, now):
+        """Be "gone", or come "back"."""
         self.program.process.send_signal(signal.SIGUSR1)
+        self.program.wait_for(now)
+        until(lambda: not self._unread(), what="all to be read that has passed")
+
+    def _unread(self):
+        """Return how many bytes wait to be read at this port."""
+        rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
+        return sum(int(row[4].partition(":")[2], 16) for row in rows if row[1].endswith(f":{self.port:04X}"))
 
     def __enter__(self):
         return self
@@ -124,11 +135,9 @@ def battery(wire, percent, number=0):
     wire.mav.battery_status_send(number, 0, 0, 32_767, [65_535] * 10, -1, -1, -1, percent)
 
 
-def waited(heard, kind, timeout_s=5.0):
+def waited(heard, kind):
     """Return the first signal of a kind."""
-    return until(
-        lambda: next((one for one in heard if isinstance(one, kind)), None), timeout_s, kind.__name__
-    )
+    return until(lambda: next((one for one in heard if isinstance(one, kind)), None), what=kind.__name__)
 
 
 def test_messages_of_the_vehicle_become_reports(on_the_air):
@@ -292,13 +301,10 @@ def test_a_vehicle_whose_position_is_nowhere_plausible_can_not_be_held(on_the_ai
 
 def test_the_autopilots_failsafe_sees_a_heartbeat_of_station_255_each_second(on_the_air):
     wire, _, _ = on_the_air
-    beats, end = [], time.monotonic() + 4.0
-    while time.monotonic() < end:
-        message = wire.recv_match(type="HEARTBEAT", blocking=True, timeout=0.1)
-        if message is not None:
-            beats.append((message.get_srcSystem(), message.type))
-    assert 3 <= len(beats) <= 5
-    assert set(beats) == {(255, 6)}
+    beats = [wire.recv_match(type="HEARTBEAT", blocking=True, timeout=SLOW_S) for _ in range(5)]
+    gaps_s = np.diff([message._timestamp for message in beats[1:]])  # the first may have waited
+    assert 0.5 < np.median(gaps_s) < FAILSAFE_S
+    assert {(message.get_srcSystem(), message.type) for message in beats} == {(255, 6)}
 
 
 def test_another_ground_station_with_the_same_number_is_reported_once(on_the_air, caplog):
@@ -314,7 +320,7 @@ def test_another_ground_station_with_the_same_number_is_reported_once(on_the_air
     other.mav.seq = 200
     for _ in range(6):
         other.mav.heartbeat_send(6, 8, 0, 0, 4)
-    (message,) = until(lambda: caplog.messages)
+    (message,) = until(lambda: list(caplog.messages))
     assert "another ground station" in message
     assert "link.own_system" in message
 
@@ -330,10 +336,11 @@ def test_a_second_planner_on_the_same_port_is_refused_at_once(tmp_path):
         with fieldbo("robot", file, "--world", tmp_path / "pond" / "world.toml") as boat:
             boat.wait_for("ready")
             with vehicle_of(recorded_settings(str(file)), pond_mission(tmp_path)):
+                second = vehicle_of(recorded_settings(str(file)), pond_mission(tmp_path))
                 began_s = time.monotonic()
                 with pytest.raises(VehicleError, match="another program uses udpin"):
-                    vehicle_of(recorded_settings(str(file)), pond_mission(tmp_path)).connect()
-                assert time.monotonic() - began_s < 3.0
+                    second.connect()
+                assert time.monotonic() - began_s < 0.5 * second.watch.connect_s
 
 
 def commands(wire, seconds):
@@ -351,38 +358,43 @@ def test_a_target_is_sent_as_often_as_the_autopilot_needs_it(autopilot, mode, of
     """PX4 leaves OFFBOARD without; ArduPilot keeps it, and would begin anew each time."""
     wire, _, connection = on_the_air
     connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
+    assert guided_until_aimed(wire, mode=mode, autopilot=autopilot)
     told = []
-    for k in range(24):
-        heartbeat(wire, mode, autopilot)
-        place(wire, 200 * k)
-        told += [name for name in commands(wire, 0.2) if name == "SET_POSITION_TARGET_GLOBAL_INT"]
+    while told.count("HEARTBEAT") < 5:  # of the station: one each second
+        wire.mav.heartbeat_send(11, autopilot, 129, mode, 4)
+        place(wire, round(1000 * time.monotonic()) + 100_000)
+        told += commands(wire, 0.2)
 
-    assert len(told) >= (9 if often else 4)
-    assert often or len(told) <= 7
+    aimed = told.count("SET_POSITION_TARGET_GLOBAL_INT")
+    assert aimed >= (8 if often else 3)
+    assert often or aimed <= 7
 
 
 def test_the_guided_mode_is_requested_again_after_a_restart_but_not_from_a_pilot(on_the_air):
     wire, heard, connection = on_the_air
+    aim = "SET_POSITION_TARGET_GLOBAL_INT"
 
-    def sent(mode, boot_ms):
+    def sent(mode, clock):
         """Beat for a while, and return what came."""
         found = []
-        for k in range(8):
+        for _ in range(8):
             heartbeat(wire, mode)
-            place(wire, boot_ms + 200 * k)
+            place(wire, next(clock))
             found += commands(wire, 0.2)
-        return set(found) & {"mode 15", "SET_POSITION_TARGET_GLOBAL_INT"}
+        return set(found) & {"mode 15", aim}
 
-    assert sent(HOLD, 100_000) == set()
+    clock = count(100_000, 200)
+    assert sent(HOLD, clock) == set()
     connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
-    assert "mode 15" in sent(HOLD, 102_000)
-    assert "SET_POSITION_TARGET_GLOBAL_INT" in sent(GUIDED, 104_000)
+    until(lambda: "mode 15" in sent(HOLD, clock))
+    until(lambda: aim in sent(GUIDED, clock))
     commands(wire, 0.5)
-    sent(HOLD, 106_000)  # a pilot's hand
+    sent(HOLD, clock)  # a pilot's hand
     assert waited(heard, GoalResult).complete is False
     connection.go(Goal("run/1#a", np.array([60.0, 0.0])))
-    assert sent(HOLD, 108_000) == set()
-    assert "mode 15" in sent(HOLD, 3_000)  # after a new start
+    assert sent(HOLD, clock) == set()
+    again = count(3_000, 200)
+    until(lambda: "mode 15" in sent(HOLD, again))  # after a new start
 
 
 def guided(wire, seconds, *, mode=GUIDED, autopilot=ARDUPILOT, armed=True, east_m=0.0):
@@ -392,6 +404,18 @@ def guided(wire, seconds, *, mode=GUIDED, autopilot=ARDUPILOT, armed=True, east_
         wire.mav.heartbeat_send(11, autopilot, 129 if armed else 1, mode, 4)
         place(wire, round(1000 * time.monotonic()) + 100_000, east_m)
         easts += targets(wire, 0.2)
+    return easts
+
+
+def guided_until_aimed(wire, **how):
+    """Be in a mode at a place until a target comes, and a little longer; return how far east they lie."""
+    return until(lambda: guided(wire, 0.2, **how)) + guided(wire, 0.2, **how)
+
+
+def guided_until(kind, wire, heard, **how):
+    """Be in a mode at a place until a kind of report is heard; return how far east the targets lie."""
+    easts = []
+    until(lambda: easts.extend(guided(wire, 0.2, **how)) or any(isinstance(one, kind) for one in heard))
     return easts
 
 
@@ -405,21 +429,26 @@ def goal(number, east_m, *route, home=False):
 def test_after_a_pilot_moved_the_vehicle_no_target_from_before_is_sent(autopilot, mode, on_the_air):
     wire, heard, connection = on_the_air
     connection.go(goal(0, 60))
-    guided(wire, 1.5, mode=mode, autopilot=autopilot)
-    guided(wire, 0.5, mode=HOLD, autopilot=autopilot)
+    guided_until_aimed(wire, mode=mode, autopilot=autopilot)
+    guided_until(GoalResult, wire, heard, mode=HOLD, autopilot=autopilot)
     assert waited(heard, GoalResult).complete is False
     connection.go(goal(1, 50))
     assert guided(wire, 1.0, mode=HOLD, autopilot=autopilot, east_m=20.0) == []
     heard.clear()
 
-    stays = guided(wire, 1.5, mode=mode, autopilot=autopilot, east_m=30.0)
+    stays = guided_until(Reconnected, wire, heard, mode=mode, autopilot=autopilot, east_m=30.0)
+    if autopilot == PX4:
+        stays += guided_until_aimed(wire, mode=mode, autopilot=autopilot, east_m=30.0)
+    stays += guided(wire, 1.0, mode=mode, autopilot=autopilot, east_m=30.0)
 
     assert isinstance(heard[1], Reconnected), heard[:3]  # with the heartbeat that shows the mode
     assert bool(stays) == (autopilot == PX4)  # it needs a target
     assert max(stays, default=0.0) < 31.0
     connection.go(goal(1, 40))
-    easts = guided(wire, 1.0, mode=mode, autopilot=autopilot, east_m=30.0)
-    assert {round(east) for east in easts} == {40}
+    easts = guided_until_aimed(wire, mode=mode, autopilot=autopilot, east_m=30.0)
+    easts += guided(wire, 1.0, mode=mode, autopilot=autopilot, east_m=30.0)
+    assert {round(east) for east in easts} - {round(east) for east in stays} == {40}  # one may be on its way
+    assert round(easts[-1]) == 40
 
 
 def test_a_goal_from_long_before_the_vehicle_is_armed_is_asked_for_again(on_the_air):
@@ -428,17 +457,18 @@ def test_a_goal_from_long_before_the_vehicle_is_armed_is_asked_for_again(on_the_
     assert guided(wire, 2.5, mode=HOLD, armed=False) == []
     assert guided(wire, 1.0, mode=HOLD, east_m=30.0) == []
     assert not [report for report in heard if isinstance(report, Reconnected)]
+    assert guided_until(Reconnected, wire, heard, east_m=30.0) == []
     assert guided(wire, 1.0, east_m=30.0) == []
     assert len([report for report in heard if isinstance(report, Reconnected)]) == 1
     connection.go(goal(0, 50))
-    assert guided(wire, 1.0, east_m=30.0)
+    assert guided_until_aimed(wire, east_m=30.0)
     assert len([report for report in heard if isinstance(report, Reconnected)]) == 1
 
 
 def test_after_a_restart_of_the_vehicle_its_goal_is_asked_for_again(on_the_air):
     wire, heard, connection = on_the_air
     connection.go(goal(0, 60))
-    assert guided(wire, 1.5)
+    assert guided_until_aimed(wire)
     heartbeat(wire)
     place(wire, 10, east_m=20.0)
     waited(heard, Reconnected)
@@ -463,32 +493,34 @@ class TestFence:
         wire, heard, connection = on_the_air
         guided(wire, 0.5)
         connection.go(goal(0, 20, 30))
-        assert guided(wire, 1.5)
+        assert guided_until_aimed(wire)
         connection.go(goal(0, 60))
-        assert guided(wire, 1.0, east_m=20.0)
+        assert guided_until_aimed(wire, east_m=20.0)
+        guided(wire, 1.0, east_m=20.0)
         assert not [report for report in heard if isinstance(report, GoalRejected | GoalResult)]
 
     def test_a_route_from_where_a_pilot_left_the_vehicle_is_cut_short(self, on_the_air):
         wire, heard, connection = on_the_air
         guided(wire, 0.5)
         connection.go(goal(0, 20, 30))
-        guided(wire, 1.5)
-        guided(wire, 0.5, mode=HOLD)
+        guided_until_aimed(wire)
+        guided_until(GoalResult, wire, heard, mode=HOLD)
         connection.go(goal(1, 20, 30))
         guided(wire, 0.5, mode=HOLD)
-        guided(wire, 0.5, east_m=10.0)
-        waited(heard, Reconnected)
+        guided_until(Reconnected, wire, heard, east_m=10.0)
         heard.clear()
         connection.go(goal(1, 20, 60))
         assert waited(heard, GoalResult).complete is False
         assert not [report for report in heard if isinstance(report, GoalRejected)]
-        assert max(guided(wire, 1.0, east_m=10.0)) < 11.0  # where it is
+        assert max(guided_until_aimed(wire, east_m=10.0)) < 11.0  # where it is
+        assert max(guided(wire, 1.0, east_m=10.0), default=0.0) < 11.0
 
     def test_no_fence_forbids_the_trip_home(self, on_the_air):
         wire, _, connection = on_the_air
         guided(wire, 0.5)
         connection.go(goal(0, 60, home=True))
-        assert {round(east) for east in guided(wire, 1.0)} == {60}
+        assert {round(east) for east in guided_until_aimed(wire)} == {60}
+        assert {round(east) for east in guided(wire, 1.0)} <= {60}
 
 
 def test_the_trip_home_waits_for_no_fence(on_the_air):
@@ -510,7 +542,7 @@ def test_the_trip_home_waits_for_no_fence(on_the_air):
 class TestContract(VehicleContract):
     """Each test meets a robot of its own."""
 
-    patience_s = 20.0
+    patience_s = SLOW_S
 
     @pytest.fixture(autouse=True)
     def _robot(self, tmp_path):
@@ -546,10 +578,10 @@ class BehindRouter(Peer):
         self.router.__exit__()
 
     def cut(self):
-        self.router.toggle()
+        self.router.toggle("gone")
 
     def restore(self):
-        self.router.toggle()
+        self.router.toggle("back")
 
 
 class FencedIn(BehindRouter):
@@ -583,6 +615,7 @@ class TestFaults(FaultTable):
 
     def test_a_result_after_its_order_was_given_up_still_counts_once(self, trial):
         """A reading has no order's name: one that comes later belongs to none."""
+        trial.write_file(silence_s=SILENCE_S, least_s=LEAST_S)
         trial.robot(f"late:2:{LEAST_S + SILENCE_S + 2.0}")
 
         ran = trial.run()
@@ -606,7 +639,7 @@ bearing = 90
 along = "along"
 depth = "depth"
 """
-BATTERY_S, LAKE_NOISE_SD = 400, 0.05
+BATTERY_S = 400
 POOR = ("--loss", 0.25, "--double", 0.2, "--late", 0.3, "--late-s", 0.4)
 
 
@@ -624,31 +657,32 @@ def mavsdk(file, world, *more):
 @pytest.mark.parametrize("troubles", [(), POOR], ids=["good link", "poor link"])
 def test_a_mission_over_mavlink_visits_the_sites_of_a_simulation(vehicle, troubles, tmp_path):
     """Also where a quarter of all packets is lost, and others come twice, late and in disorder."""
+    lake = still_lake(tmp_path)
     with Router(*troubles) as router:
         # of a robot in haste, what is told is outdated
-        battery = f"[battery]\nfull = {BATTERY_S}\naccuracy = {0.2 * BATTERY_S}"
+        battery = f"[battery]\nfull = {BATTERY_S}\naccuracy = {BATTERY_S}"
         file = drone(tmp_path, router, LAKE, battery, arrival=f"{ARRIVAL}\nsettle_s = 0.5")
         haste = ("--seed", 7, "--battery", BATTERY_S, "--speedup", 40)
-        with vehicle(file, "lake-transect", *haste) as boat:
+        with vehicle(file, tmp_path / "lake" / "world.toml", *haste) as boat:
             boat.wait_for("ready")
             out = tmp_path / "run"
             files = ("--vehicle", file, "--out", out, "--battery", BATTERY_S)
-            with fieldbo("run", "lake-level-set", *files) as run:
-                assert run.wait(120.0) == 0, run.output
+            with fieldbo("run", lake, *files) as run:
+                assert run.wait() == 0, run.output
 
-    mission, ran = load_mission("lake-level-set", {"agent": {"battery": BATTERY_S}}), Ran(0, "", out)
+    mission, ran = load_mission(str(lake), {"agent": {"battery": BATTERY_S}}), Ran(0, "", out)
     queries, visits = ran.of(Query), ran.visits
     assert [(visit.order, visit.sites.tolist()) for visit in visits] == [
         (query.id, [query.site.tolist()]) for query in queries
     ]
     gaps = [visit.values[-1] - mission.world.truth(visit.sites)[-1] for visit in visits]
-    assert np.abs(gaps).max() < 6 * LAKE_NOISE_SD
-    if troubles:  # where the next target is late, the robot samples on the way, and draws other noise
+    assert np.abs(gaps).max() < 1e-5
+    if troubles:  # where the next target is late, the robot samples on the way, which costs
         return
     planned = simulate(mission.as_found())
     assert [query.site.tolist() for query in queries] == [query.site.tolist() for query in planned.queries]
     values = [visit.values[-1] for visit in visits]
-    assert values == pytest.approx([visit.values[-1] for visit in planned.observations], abs=1e-6)
+    assert values == pytest.approx([visit.values[-1] for visit in planned.observations], abs=1e-5)
     assert ran.summary["cost"] == pytest.approx(planned.cost)
 
 
@@ -662,7 +696,7 @@ def test_readings_on_the_way_arrive_over_mavlink_and_lie_where_they_were_taken(t
             boat.wait_for("ready")
             out = tmp_path / "run"
             with fieldbo("run", mission, "--vehicle", file, "--out", out, cwd=tmp_path) as run:
-                assert run.wait(120.0) == 0, run.output
+                assert run.wait() == 0, run.output
 
     ran = Ran(0, "", out)
     assert ran.summary["home"]
@@ -707,10 +741,10 @@ def listened(vehicle, seconds):
     return told
 
 
-def settled(vehicle, timeout_s=20.0):
+def settled(vehicle):
     """Wait for what came of an order, and return it."""
     found = []
-    until(lambda: found.extend(e for e in vehicle.events(0.05) if hasattr(e, "order")) or found, timeout_s)
+    until(lambda: found.extend(e for e in vehicle.events(0.05) if hasattr(e, "order")) or found)
     return found[0]
 
 
@@ -790,7 +824,7 @@ def test_a_vehicle_that_hangs_up_on_tcp_is_lost_at_once_and_found_again(tmp_path
             lost = settled(vehicle)
             assert isinstance(lost, Lost)
             assert "tcp:127.0.0.1" in lost.reason
-            assert time.monotonic() < gone_s + 2.0
+            assert time.monotonic() < gone_s + 0.5 * vehicle.watch.silence_s
             with robot(file, world, "--speedup", 5) as other:
                 other.wait_for("ready")
                 listened(vehicle, 3.0)
@@ -875,7 +909,7 @@ def test_an_uploaded_plan_arrives_item_by_item(troubles, tmp_path):
             again = ("--set", "policy.lines=4", "--set", "policy.samples=3")
             plan = ("plan", "lake-lawnmower", "--vehicle", file, "--stay", 7, "--out", tmp_path / "lake.plan")
             with fieldbo(*plan, "--upload", *again) as program:
-                assert program.wait(120.0) == 0, program.output
+                assert program.wait() == 0, program.output
             got = json.loads(boat.wait_for("mission ").partition(" ")[2])
 
     items = json.loads((tmp_path / "lake.plan").read_text())["mission"]["items"]
@@ -956,7 +990,7 @@ def test_an_uploaded_fence_is_read_back_and_stays(troubles, tmp_path):
             files = ("--vehicle", file, "--out", tmp_path / "a.plan")
             for first in (True, False):
                 with fieldbo("plan", tmp_path / "pond.toml", *files, "--upload") as program:
-                    assert program.wait(120.0) == 0, program.output
+                    assert program.wait() == 0, program.output
                     assert ("the vehicle has no fence" in program.output) == first
                     assert ("verified it by reading it back" in program.output) == first
             stored = [line for line in boat.lines if line.startswith("stored")]
@@ -988,7 +1022,7 @@ def test_a_vehicle_that_does_not_keep_the_fence_gets_no_order(on_the_air):
     wire, heard, connection = on_the_air
     object.__setattr__(connection._link, "upload_fence", True)
     connection.go(Goal("run/0#a", np.array([10.0, 0.0])))
-    deadline = time.monotonic() + 20.0
+    deadline = time.monotonic() + SLOW_S
     targets = []
     while not any(isinstance(one, GoalRejected) for one in heard) and time.monotonic() < deadline:
         heartbeat(wire)
@@ -1013,7 +1047,7 @@ def test_signed_messages_are_heard_only_with_the_same_key(tmp_path, monkeypatch)
     mission, world = pond_mission(tmp_path), tmp_path / "pond" / "world.toml"
     with Router() as router:
         router.link += '\nsigning_key_from = "BOAT_KEY"'
-        file = drone(tmp_path, router, POND, "[watch]\nconnect_s = 4")
+        file = drone(tmp_path, router, POND, "[watch]\nconnect_s = 2")
         monkeypatch.setenv("BOAT_KEY", "perch")
         with robot(file, world, "--speedup", 20) as boat:
             boat.wait_for("ready")
@@ -1021,6 +1055,7 @@ def test_signed_messages_are_heard_only_with_the_same_key(tmp_path, monkeypatch)
             stranger = vehicle_of(recorded_settings(str(file)), mission)
             with pytest.raises(VehicleError, match="no robot answers"):
                 stranger.connect()
+            file = drone(tmp_path, router)
             monkeypatch.setenv("BOAT_KEY", "perch")
             with vehicle_of(recorded_settings(str(file)), mission) as vehicle:
                 vehicle.send(Query([10.0, 10.0], expected_cost=20.0, id="run/0"))

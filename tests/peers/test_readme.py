@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from peers.network import own_network
-from peers.processes import Broker, fieldbo
+from peers.processes import Broker, fieldbo, python
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,13 +46,13 @@ def test_the_commands_for_two_terminals_visit_the_sites_of_the_simulation(robot,
     short = ["--set", "agent.max_steps=8"]
     told = [*mission, *short, "--out", tmp_path / "real"]
     alone = mission[: mission.index("--vehicle")] + mission[mission.index("--vehicle") + 2 :]
-    with own_network(), Broker(tmp_path, port=1883), fieldbo(*robot, cwd=ROOT) as boat:
+    with own_network(), Broker(tmp_path, port=1883), python("-m", "fieldbo", *robot, cwd=ROOT) as boat:
         boat.wait_for("ready")
         with (
-            fieldbo(*told, cwd=ROOT) as run,
+            python("-m", "fieldbo", *told, cwd=ROOT) as run,
             fieldbo(*alone, *short, *TESTED, "--out", tmp_path / "alone") as simulation,
         ):
-            assert (run.wait(120), simulation.wait(120)) == (0, 0), run.output + simulation.output
+            assert (run.wait(), simulation.wait()) == (0, 0), run.output + simulation.output
     visited = [(tmp_path / name / "path.csv").read_text() for name in ("real", "alone")]
     assert visited[0] == visited[1]
     assert visited[0].count("\n") > 5

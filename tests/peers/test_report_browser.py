@@ -9,6 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from earth import world_on_earth
 from page_runs import HOSTILE, carried_out, data_of, pond
+from peers.processes import SLOW_S
 from playwright.sync_api import expect, sync_playwright
 
 import fieldbo
@@ -24,6 +25,7 @@ CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 def browser():
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        expect.set_options(timeout=1000 * SLOW_S)
         yield launched
         launched.close()
 
@@ -59,6 +61,7 @@ def opened(browser, pages):
         width, height = SIZES[size]
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
+        context.set_default_timeout(1000 * SLOW_S)
         context.set_offline(True)
         context.route(
             re.compile("^(?!file:|data:)"),
@@ -167,12 +170,12 @@ def test_the_keyboard_moves_the_map_and_reads_the_value_in_its_middle(opened):
     page = opened("pond")
     page.locator("#map").focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(600)
+    expect(page.locator("#values")).to_contain_text(re.compile("estimate of algae|obstacle"))
+    page.wait_for_timeout(600)  # the map glides
     before = page.locator("#values").inner_text()
     assert "estimate of algae" in before or "obstacle" in before
     page.keyboard.press("ArrowDown")
-    page.wait_for_timeout(600)
-    assert page.locator("#values").inner_text() != before
+    expect(page.locator("#values")).not_to_have_text(before)
 
 
 def test_play_runs_to_the_end_and_is_not_announced_step_by_step(opened):
@@ -180,7 +183,7 @@ def test_play_runs_to_the_end_and_is_not_announced_step_by_step(opened):
     page.get_by_role("button", name="Play").click()
     assert page.locator("#facts").get_attribute("aria-live") == "off"
     expect(page.locator("#play")).to_have_text("Pause")
-    expect(page.locator("#play")).to_have_text("Play", timeout=20_000)
+    expect(page.locator("#play")).to_have_text("Play")
     slider = page.locator("#step")
     assert slider.input_value() == slider.get_attribute("max")
     assert page.locator("#facts").get_attribute("aria-live") == "polite"

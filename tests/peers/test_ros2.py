@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from peers.faults import FaultTable, Peer, Ran
 from peers.network import cut, own_network
-from peers.pond import SPEEDUP, check_logged, logged_pond, pond, pond_mission
-from peers.processes import fieldbo, until
+from peers.pond import SPEEDUP, check_logged, logged_pond, pond, pond_mission, still_lake
+from peers.processes import SLOW_S, fieldbo, until
 from working_folder import write
 
 from fieldbo.domain.frame import Frame
@@ -33,6 +33,7 @@ from fieldbo.vehicles.remote.link import (
     Reading,
     Unreachable,
 )
+from fieldbo.vehicles.remote.settings import Watch
 from fieldbo.vehicles.ros2.link import Ros2, pose_of
 from fieldbo.vehicles.ros2.node import Node, ros
 from fieldbo.vehicles.ros2.streams import Ros2Nav2, Ros2Topics
@@ -244,7 +245,7 @@ def test_a_robot_that_leaves_is_unreachable_at_once(tmp_path):
         beside.robot.close()
         began = time.monotonic()
         assert "visit" in beside.heard(Unreachable).why
-        assert time.monotonic() - began < 2.0
+        assert time.monotonic() - began < Watch().silence_s
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -285,7 +286,7 @@ def test_a_link_without_a_robot_closes_promptly(kind, tmp_path):
     connection.hold()
     began = time.monotonic()
     connection.close()
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < Watch().silence_s
 
 
 # -- a robot in another process --------------------------------------------------------------------------
@@ -295,7 +296,7 @@ class Contract(VehicleContract):
     """Each test meets a robot of its own, in a domain of its own."""
 
     kind: str
-    patience_s = 20.0
+    patience_s = SLOW_S
 
     @pytest.fixture(autouse=True)
     def _robot(self, tmp_path):
@@ -361,22 +362,23 @@ def test_a_robot_that_is_held_right_after_a_goal_stays_in_place(kind, tmp_path):
 def test_a_mission_over_ros_visits_the_sites_of_a_simulation(kind, tmp_path):
     link = f'[link]\nkind = "{kind}"\ndomain_id = {next(DOMAINS)}\n'
     lake = '[frame]\nalong = "along"\ndepth = "depth"\n'
-    haste = "[battery]\nfull = 2000\naccuracy = 400\n"  # of a robot in haste, what is told is outdated
-    file, out, battery = tmp_path / "boat.toml", tmp_path / "run", 2000
+    haste = "[battery]\nfull = 600\naccuracy = 600\n"  # of a robot in haste, what is told is outdated
+    file, out, battery = tmp_path / "boat.toml", tmp_path / "run", 600
     arrival = "[arrival]\nwithin = 0.01\ndwell_s = 0.0\n"
     write(file, f"format = 1\n{link}{lake}{haste}{arrival}[reports]\naccuracy = 0.01\n")
-    told = ("--world", "lake-transect", "--seed", 7, "--battery", battery, "--speedup", 400)
+    mission = still_lake(tmp_path)
+    told = ("--world", tmp_path / "lake" / "world.toml", "--seed", 7, "--battery", battery, "--speedup", 400)
     with fieldbo("robot", file, *told) as boat:
         boat.wait_for("ready")
-        with fieldbo("run", "lake-level-set", "--vehicle", file, "--out", out, "--battery", battery) as run:
-            assert run.wait(180.0) == 0, run.output
+        with fieldbo("run", mission, "--vehicle", file, "--out", out, "--battery", battery) as run:
+            assert run.wait() == 0, run.output
 
-    planned = simulate(load_mission("lake-level-set", {"agent": {"battery": battery}}).as_found())
+    planned = simulate(load_mission(str(mission), {"agent": {"battery": battery}}).as_found())
     ran = Ran(0, "", out)
     assert [one.site.tolist() for one in ran.of(Query)] == [one.site.tolist() for one in planned.queries]
     assert [one.sites.tolist() for one in ran.visits] == [one.sites.tolist() for one in planned.observations]
     values = [one.values[-1] for one in ran.visits]
-    assert values == pytest.approx([one.values[-1] for one in planned.observations])
+    assert values == pytest.approx([one.values[-1] for one in planned.observations], abs=1e-5)
     assert ran.summary["cost"] == pytest.approx(planned.cost)
 
 
@@ -390,7 +392,7 @@ def test_readings_on_the_way_arrive_over_topics_and_lie_where_they_were_taken(ki
         boat.wait_for("ready")
         out = tmp_path / "run"
         with fieldbo("run", mission, "--vehicle", file, "--out", out, cwd=tmp_path) as run:
-            assert run.wait(180.0) == 0, run.output
+            assert run.wait() == 0, run.output
 
     ran = Ran(0, "", out)
     assert ran.summary["home"]

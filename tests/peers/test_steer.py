@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import csv
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 import shapely
-from peers.pond import pond
+from peers.pond import long_pond
 from peers.processes import Broker, fieldbo, until
 from working_folder import write
 
@@ -23,13 +21,12 @@ REEDS = shapely.box(18, 18, 42, 32)
 @pytest.fixture
 def under_way(tmp_path):
     """Run a mission of a slow robot; yield the run folder and the program of the mission."""
-    mission = pond(tmp_path)
-    write(mission, mission.read_text().replace("max_steps = 8", "max_steps = 40"))
+    mission = long_pond(tmp_path)
     with Broker(tmp_path) as broker:
         link = f'kind = "mqtt"\nport = {broker.port}\ntopic = "tests/steered"'
         write(tmp_path / "boat.toml", f"format = 1\n[link]\n{link}\n")
         world = tmp_path / "pond" / "world.toml"
-        more = ["--world", world, "--speedup", 10, "--battery", 400, "--track", tmp_path / "track.csv"]
+        more = ["--world", world, "--speedup", 10, "--battery", 4000, "--track", tmp_path / "track.csv"]
         with fieldbo("robot", tmp_path / "boat.toml", *more) as robot:
             robot.wait_for("ready")
             with fieldbo(
@@ -52,11 +49,9 @@ def count(folder, kind):
 
 
 def steer(folder, *what):
-    command = [sys.executable, "-m", "fieldbo", "steer", folder, *what]
-    done = subprocess.run(
-        [*map(str, command)], capture_output=True, text=True, check=False, cwd=folder.parent
-    )
-    return done.returncode, done.stdout + done.stderr
+    with fieldbo("steer", folder, *what, cwd=folder.parent) as command:
+        code = command.wait()
+        return code, "".join(f"{line}\n" for line in command.lines)
 
 
 def positions(rows):
@@ -83,14 +78,16 @@ def test_a_live_mission_obeys_commands_and_its_ledger_shows_them(under_way):
     until(lambda: any(row.kind == "query" for row in rows_of(folder)[len(paused) :]))
     wanted = next(row.message for row in rows_of(folder)[len(paused) :] if row.kind == "query")
     assert wanted.site.tolist() == [50.0, 30.0]
-    assert steer(folder, "skip")[0] == 0
+    until(lambda: steer(folder, "skip")[0] == 0)  # on a slow machine, the robot may be there already
     until(lambda: count(folder, "query") >= 6)
     assert steer(folder, "home")[0] == 0
-    assert run.wait(60) == 0, run.output
+    assert run.wait() == 0, run.output
 
     rows = rows_of(folder)
-    kinds = [row.message.action.value for row in rows if row.kind == "command"]
-    assert kinds == ["pause", "no-go", "next", "next", "continue", "skip", "home"]
+    given = [row.message for row in rows if row.kind == "command"]
+    obeyed = [command.action for command in given if not command.refused]
+    assert obeyed == ["pause", "no-go", "next", "continue", "skip", "home"]
+    assert [command.action for command in given if command.refused and command.action != "skip"] == ["next"]
     robot.interrupt()
     robot.wait()
     track = np.loadtxt(folder.parent / "track.csv", delimiter=",", skiprows=1)[:, :2]
@@ -130,5 +127,5 @@ def test_a_paused_run_whose_process_dies_is_still_paused_when_it_is_resumed(unde
         until(lambda: steer(folder, "continue")[0] == 0)
         until(lambda: count(folder, "query") > before)
         assert steer(folder, "stop")[0] == 0
-        assert resumed.wait(60) == 130
+        assert resumed.wait() == 130
     assert "fieldbo resume" in resumed.output

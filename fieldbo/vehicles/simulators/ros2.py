@@ -29,7 +29,7 @@ from fieldbo.vehicles.ros2.streams import NAV2, Ros2Nav2, Ros2Topics
 from fieldbo.vehicles.simulators.planner_watch import PlannerWatch
 from fieldbo.vehicles.simulators.robot import Robot
 
-_TURN_S = 0.02
+_TURN_S = 0.05
 _NEAR_M = 1e-6
 """A pose this close to a site counts as the site: converting between them rounds."""
 
