@@ -70,7 +70,7 @@ COMMANDS = {
     "check": Command(("check", "lake-level-set"), 2.8),
     "ask": Command(("ask", "short"), 4.0, "short"),
     "report": Command(("report", "whole"), 16.0, "whole"),
-    "--help": Command(("--help",)),
+    "help": Command(("--help",)),
     "missions": Command(("missions",)),
     "worlds": Command(("worlds",)),
     "policies": Command(("policies",)),
