@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from fieldbo.errors import UnknownNameError
 from fieldbo.results.plot.choices import format_of
-from fieldbo.results.plot.layout import settled
+from fieldbo.results.plot.layout import settled, ticks_kept
 from fieldbo.results.plot.widths import width_of
 
 DPI, PAPER_DPI = 150, 300
@@ -53,7 +53,7 @@ def save(figure: Figure, target: Path | str | IO[bytes], format: str | None = No
     kind = format_of(target, format)
     settled(figure)
     dpi = DPI if kind == "png" and width_of(figure) == "screen" else PAPER_DPI
-    with _WRITING, mpl.rc_context(_TEXT_STAYS_TEXT):
+    with _WRITING, ticks_kept(figure), mpl.rc_context(_TEXT_STAYS_TEXT):
         figure.savefig(target, format=kind, dpi=dpi, metadata=_METADATA[kind])
 
 
