@@ -14,19 +14,18 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_type_hints
+from typing import Any, TypeVar, dataclass_transform, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass, rebuild_dataclass
 
 from fieldbo.errors import InputError, UnknownNameError, nearest
+from fieldbo.field_texts import field_texts, schema_with_texts
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
 
-_CONFIG = ConfigDict(
-    arbitrary_types_allowed=True, allow_inf_nan=False, extra="forbid", use_attribute_docstrings=True
-)
+_CONFIG = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, extra="forbid")
 _WRONG_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 _EXPECTED = {
     "string_type": "text",
@@ -65,6 +64,7 @@ def settings(where: str, *, eq: bool = True) -> Callable[[Class], Class]:
 
     Examples
     --------
+    >>> from typing import Annotated
     >>> @settings("policy")
     ... class Straddle:
     ...     kappa: Annotated[float, Field(gt=0)] = 1.96
@@ -79,16 +79,12 @@ def settings(where: str, *, eq: bool = True) -> Callable[[Class], Class]:
     def decorate(cls: Class) -> Class:
         checked: Any = cls
         checked.__pydantic_config__ = _CONFIG  # not as an argument: pydantic warns if a base has one, too
+        checked.__get_pydantic_json_schema__ = classmethod(schema_with_texts)
         checked = dataclass(frozen=True, eq=eq)(checked)
         if not checked.__pydantic_complete__:  # its annotations name what only the caller's frame knows
             caller = sys._getframe(1)
             names_there = {**caller.f_globals, **caller.f_locals}
             rebuild_dataclass(checked, force=True, raise_errors=False, _types_namespace=names_there)
-        for name, info in checked.__pydantic_fields__.items():  # so that subclasses inherit descriptions
-            if info.description:
-                checked.__dataclass_fields__[name].type = Annotated[
-                    info.rebuild_annotation(), Field(description=info.description)
-                ]
         build = checked.__init__
         names = [f.name for f in fields(checked) if f.init]
 
@@ -467,12 +463,11 @@ def _shapes(shape: Any, path: list[str], content: Any) -> list[Any]:
     return shapes
 
 
-def _descriptions(shape: Any, path: list[str], content: Any) -> dict[str, str | None]:
+def _descriptions(shape: Any, path: list[str], content: Any) -> dict[str, str]:
     """Return the description of each key of the table at `path`."""
-    descriptions: dict[str, str | None] = {}
+    descriptions: dict[str, str] = {}
     for table in _shapes(shape, path, content):
-        declared = getattr(table, "model_fields", None) or getattr(table, "__pydantic_fields__", {})
-        descriptions |= {name: info.description for name, info in declared.items()}
+        descriptions |= field_texts(table)
     return descriptions
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.averaged import AveragedSurface
@@ -348,6 +347,8 @@ def value_at(there: AnySurface, scale: ValueScale) -> Interval:
         Over that point alone.
     scale : ValueScale
     """
+    from scipy.optimize import brentq
+
     mean, reach = float(there.mean[0]), _DEEP * float(there.sd[0])
 
     def quantile(p: float) -> float:

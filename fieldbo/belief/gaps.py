@@ -7,7 +7,6 @@ elsewhere, so before an answer counts, no site may lie too far from all readings
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.model import Model
@@ -38,6 +37,8 @@ def gaps(read: Array, model: Model, domain: Domain, question: Question, beside: 
     beside : (k, d) array, optional
         Sites that count as read, too, because no reading comes closer; with up to three axes.
     """
+    from scipy.spatial import cKDTree
+
     if domain.dimension > _MOST_AXES:
         enough = len(np.unique(read, axis=0)) >= _READINGS_PER_AXIS * domain.dimension
         return np.full(domain.size, 0.0 if enough else np.inf)

@@ -20,6 +20,7 @@ from scipy.special import gammaincinv, gammaln, logsumexp, ndtri
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo._numerics.sobol import sobol
 from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior
 
 POINTS = 128
@@ -80,9 +81,7 @@ def weighted_thetas(
 
 def _uniform(n: int, dimension: int, rng: np.random.Generator) -> Array:
     """Return n quasi-random points (n, dimension) within the unit cube."""
-    from scipy.stats import qmc
-
-    return np.clip(qmc.Sobol(dimension, rng=rng).random(n), _WITHIN, 1.0 - _WITHIN)
+    return np.clip(sobol(dimension, rng).random(n), _WITHIN, 1.0 - _WITHIN)
 
 
 def _log_normal(z: Array) -> Array:

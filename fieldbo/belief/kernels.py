@@ -19,7 +19,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo.errors import InputError, UnknownNameError
@@ -149,6 +148,8 @@ class Stationary(Kernel):
         return len(self.length_scales)
 
     def _squared_distance(self, a: Array, b: Array) -> Array:
+        from scipy.spatial.distance import cdist
+
         return cdist(a / self.length_scales, b / self.length_scales, "sqeuclidean")
 
     def __call__(self, a: Array, b: Array) -> Array:

@@ -19,6 +19,7 @@ from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dtfttr
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo._numerics.sobol import sobol
 from fieldbo.belief.kernels import Indices, Kernel
 from fieldbo.belief.pooling import NOISE_FLOOR, pool
 from fieldbo.errors import InputError, ModelError
@@ -75,10 +76,8 @@ class LogNormalPrior:
     def starts(self, n: int, rng: np.random.Generator) -> Array:
         """Return `n` quasi-random points (n, p) from the prior."""
         from scipy.special import ndtri
-        from scipy.stats import qmc
 
-        with np.errstate(all="ignore"):
-            unit = qmc.Sobol(len(self.medians), rng=rng).random(n)
+        unit = sobol(len(self.medians), rng).random(n)
         z = ndtri(np.clip(unit, 1e-3, 1 - 1e-3))
         return np.asarray(np.log(self.medians) + z * self.sds)
 

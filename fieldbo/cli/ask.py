@@ -46,5 +46,5 @@ def ask(
     from fieldbo.cli.terminal import console, says_compiling
     from fieldbo.runs.explanation.explain import explain
 
-    with when_compiling(says_compiling(console())):
+    with when_compiling(says_compiling(console)):
         typer.echo(explain(run, order).text)

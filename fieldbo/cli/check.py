@@ -37,8 +37,6 @@ def check(
     from fieldbo.mission.description import describe_world
     from fieldbo.mission.load import load_world
     from fieldbo.mission.toml import read_toml
-    from fieldbo.vehicles.description import describe_vehicle
-    from fieldbo.vehicles.file import LoadedVehicleFile
 
     path = _path(file)
     content = read_toml(path) if path is not None and (path.exists() or path.suffix == ".toml") else {}
@@ -68,6 +66,9 @@ def check(
         )
     name = file if path is None or not path.exists() else path
     if kind == "vehicle":
+        from fieldbo.vehicles.description import describe_vehicle
+        from fieldbo.vehicles.file import LoadedVehicleFile
+
         lines = describe_vehicle(LoadedVehicleFile.read(file), file)
     elif kind == "world":
         lines = describe_world(load_world(name))
@@ -99,29 +100,46 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str], prior: str
     from fieldbo.mission.load import load_mission
     from fieldbo.results.answers import ANSWERS
     from fieldbo.results.formatting import question_text
-    from fieldbo.vehicles.checks import check_vehicle
-    from fieldbo.vehicles.description import describe_vehicle
-    from fieldbo.vehicles.file import LoadedVehicleFile
     from fieldbo.vehicles.kinds import LINKS
-    from fieldbo.vehicles.load import full_battery
-    from fieldbo.vehicles.place import describe_place
 
-    files = [LoadedVehicleFile.for_record(vehicle) for vehicle in vehicles]
-    mission = load_mission(
-        name, overrides(pairs, prior=prior), full_battery([file.content for file in files])
-    )
-    fit = [warning for number, file in enumerate(files) for warning in check_vehicle(file, mission, number)]
+    files, full = _files(vehicles) if vehicles else ([], None)
+    mission = load_mission(name, overrides(pairs, prior=prior), full)
+    fit, on_vehicles = _on_vehicles(files, vehicles, mission) if files else ([], [])
     agent = Agent(mission)
     score = ANSWERS[type(mission.question)].score.name
     question = f"{question_text(mission.question, mission.world.quantity)} (scored by {score})"
     warnings = [*unaffordable(mission, agent.initial), *_beyond_truth(mission), *agent.warnings, *fit]
     warnings += [w for kinds in (POLICIES, FIELDS, COSTS, LINKS) for w in kinds.warnings().values()]
-    lines = [*describe_mission(mission, question), *describe_world(mission.world)]
+    lines = [*describe_mission(mission, question), *describe_world(mission.world), *on_vehicles]
+    described = set(lines)
+    return [*lines, *(f"warning: {w}" for w in warnings if f"warning: {w}" not in described)]
+
+
+def _files(vehicles: list[str]) -> tuple[list[LoadedVehicleFile], float | str | None]:
+    """Return vehicle files, and what the full battery in them holds."""
+    from fieldbo.vehicles.file import LoadedVehicleFile
+    from fieldbo.vehicles.load import full_battery
+
+    files = [LoadedVehicleFile.for_record(vehicle) for vehicle in vehicles]
+    return files, full_battery([file.content for file in files])
+
+
+def _on_vehicles(
+    files: list[LoadedVehicleFile], vehicles: list[str], mission: Mission
+) -> tuple[list[str], list[str]]:
+    """Return warnings on how vehicles fit a mission, and lines that describe them."""
+    from fieldbo.vehicles.checks import check_vehicle
+    from fieldbo.vehicles.description import describe_vehicle
+    from fieldbo.vehicles.place import describe_place
+
+    warnings: list[str] = []
+    lines: list[str] = []
+    for number, file in enumerate(files):
+        warnings += check_vehicle(file, mission, number)
     for number, (file, vehicle) in enumerate(zip(files, vehicles, strict=True)):
         place = describe_place(file, mission, number)
         lines += [*describe_vehicle(file, vehicle, mission.world.domain), *place, *_fence(file, mission)]
-    described = set(lines)
-    return [*lines, *(f"warning: {w}" for w in warnings if f"warning: {w}" not in described)]
+    return warnings, lines
 
 
 def _fence(file: LoadedVehicleFile, mission: Mission) -> list[str]:

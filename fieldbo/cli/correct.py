@@ -61,7 +61,7 @@ def correct(
     number = math.nan if value.lower() == "failed" else number_in(value)
     is_number = order.isdecimal() and len(order) <= _DIGITS
     folder, out_to = record_file(run).parent, console()
-    with when_compiling(says_compiling(out_to)), unbroken():
+    with when_compiling(says_compiling(lambda: out_to)), unbroken():
         result = correct_run(run, int(order) if is_number else order, number, reading)
         with saving(folder):
             formats = save(result, folder)

@@ -110,6 +110,6 @@ def export(
             fix="name it, or leave the option out",
         )
     to = None if out is None else Path(out)
-    with when_compiling(says_compiling(console())):
+    with when_compiling(says_compiling(console)):
         for file in export_run(run, formats, to, frame, replace=replace, picture_format=format, width=width):
             typer.echo(file)

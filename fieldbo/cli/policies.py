@@ -84,9 +84,10 @@ _SETTINGS = "Parameters\n----------\n"
 
 def _description(kind: Any, setting: str) -> str:
     """Return the string below a setting or, without one, its text in a Parameters section."""
-    described = getattr(kind, "__pydantic_fields__", {}).get(setting)
-    if described is not None and described.description:
-        return " ".join(described.description.split())
+    from fieldbo.field_texts import field_texts
+
+    if text := field_texts(kind).get(setting):
+        return " ".join(text.split())
     for cls in kind.__mro__:
         section = inspect.cleandoc(cls.__dict__.get("__doc__") or "").partition(_SETTINGS)[2]
         if match := re.search(rf"^(?:\w+, )*{setting}(?:, \w+)* : .*\n((?:    .*(?:\n|$))+)", section, re.M):

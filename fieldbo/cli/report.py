@@ -36,5 +36,5 @@ def report(
     from fieldbo.cli.terminal import console, says_compiling
     from fieldbo.pages.report import write_report
 
-    with when_compiling(says_compiling(console())):
+    with when_compiling(says_compiling(console)):
         typer.echo(write_report(run, out))

@@ -12,7 +12,12 @@ import typer
 from fieldbo.cli.pictures import Format, Width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import Console
+
+    from fieldbo.mission.mission import Mission
+    from fieldbo.vehicles.base import Vehicle
 
 EXAMPLES = """
 **Examples**
@@ -104,27 +109,17 @@ def run(
     from fieldbo.cli.terminal import console
     from fieldbo.mission.checks import check_simulated
     from fieldbo.mission.load import load_mission
-    from fieldbo.runs.folder import as_carried_out, begin
+    from fieldbo.runs.folder import begin
     from fieldbo.runs.runner import run as run_mission
-    from fieldbo.vehicles.load import check_new, full_battery, place_of, vehicle_of
 
     out_to, pictures = console(), checked(format, width)
     recorded = _recorded(vehicle or [], by_hand=by_hand)
     settings = overrides(set_ or [], seed=seed, battery=battery, prior=prior)
-    loaded = load_mission(mission, settings, full_battery(recorded))
-    if not recorded:
-        check_simulated(loaded)  # before making a folder
+    if recorded:
+        loaded, vehicles = _carried_out(mission, settings, recorded, out_to)
     else:
-        found = as_carried_out(loaded, recorded)
-        if found.world.live and not loaded.world.live:
-            out_to.print(_NOT_SCORED, style="dim", soft_wrap=True, highlight=False)
-        loaded = found
-    for number, settings in enumerate(recorded):
-        for warning in check_new(settings, loaded, number):
-            out_to.print(f"warning: {warning}", style="yellow", markup=False)
-        for line in place_of(settings, loaded, number):
-            out_to.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
-    vehicles = [vehicle_of(settings, loaded, number) for number, settings in enumerate(recorded)]
+        loaded, vehicles = load_mission(mission, settings), []
+        check_simulated(loaded)  # before making a folder
     with ExitStack() as links:
         connect(vehicles, links, out_to)
         folder, record = begin(loaded, out, recorded)
@@ -134,8 +129,30 @@ def run(
         carry_out(partial(run_mission, loaded, record=record), loaded, vehicles, folder, out_to, pictures)
 
 
+def _carried_out(
+    name: str, overrides: Mapping[str, Any], recorded: Sequence[Mapping[str, Any]], out_to: Console
+) -> tuple[Mission, list[Vehicle]]:
+    """Return a mission as vehicles carry it out, and the vehicles; print what they make of it."""
+    from fieldbo.mission.load import load_mission
+    from fieldbo.runs.folder import as_carried_out
+    from fieldbo.vehicles.load import check_new, full_battery, place_of, vehicle_of
+
+    loaded = load_mission(name, overrides, full_battery(recorded))
+    found = as_carried_out(loaded, recorded)
+    if found.world.live and not loaded.world.live:
+        out_to.print(_NOT_SCORED, style="dim", soft_wrap=True, highlight=False)
+    for number, settings in enumerate(recorded):
+        for warning in check_new(settings, found, number):
+            out_to.print(f"warning: {warning}", style="yellow", markup=False)
+        for line in place_of(settings, found, number):
+            out_to.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
+    return found, [vehicle_of(settings, found, number) for number, settings in enumerate(recorded)]
+
+
 def _recorded(vehicles: Sequence[str], *, by_hand: bool) -> list[dict[str, Any]]:
     """Return the settings of the vehicles as the record keeps them; none for a simulation."""
+    if not (vehicles or by_hand):
+        return []
     from fieldbo.errors import InputError
     from fieldbo.vehicles.load import recorded_settings
 

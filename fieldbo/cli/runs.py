@@ -119,7 +119,7 @@ def _spent_by_ledger(record: Record, rows: Sequence[Row]) -> float | None:
 
     try:
         state = RunState(mission_of(record), record.name, scored=False)
-        with when_compiling(says_compiling(console())):
+        with when_compiling(says_compiling(console)):
             state.replay(rows)
     except FieldboError:
         return None

@@ -150,7 +150,7 @@ def _simulated(go: Callable[..., Result], mission: Mission, console: Console) ->
         def show(step: Step) -> None:
             progress.update(line, completed=max(0.0, step.remaining), description=_progress(step, mission))
 
-        with when_compiling(says_compiling(progress.console)):
+        with when_compiling(says_compiling(lambda: progress.console)):
             return go(on_step=show, on_event=partial(_show_trouble, progress.console, mission, None))
 
 
@@ -164,7 +164,7 @@ def _with_vehicles(
 
     trusts = mission.model.noise == "declared"
     read = Contradictions(mission.world.domain, mission.world.sensor) if trusts else None
-    with when_compiling(says_compiling(console)):
+    with when_compiling(says_compiling(lambda: console)):
         return go(
             vehicles=vehicles,
             on_step=lambda step: console.print(f"  {_progress(step, mission)}", style="dim"),

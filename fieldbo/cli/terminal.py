@@ -5,25 +5,33 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def console() -> Console:
     """Return the console of standard output; in a file, lines are wide enough to keep tables whole."""
+    from rich.console import Console
+
     out = Console(highlight=False)
     return out if out.is_terminal else Console(highlight=False, width=140)
 
 
-def says_compiling(out: Console) -> Callable[[], None]:
-    """Return a function that prints, on its first call only, that loops are being compiled."""
+def says_compiling(out: Callable[[], Console]) -> Callable[[], None]:
+    """Return a function that prints, on its first call only, that loops are being compiled.
+
+    The console is made, as `out` makes it, if there is something to print.
+    """
     printed: list[bool] = []
 
     def say() -> None:
         if not printed:
             printed.append(True)
-            out.print("compiling the fast loops, once on this machine (about half a minute)", style="dim")
+            out().print("compiling the fast loops, once on this machine (about half a minute)", style="dim")
 
     return say
 

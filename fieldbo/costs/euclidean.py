@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from pydantic import NonNegativeFloat
-from scipy.spatial.distance import cdist
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.legs import Legs
@@ -33,6 +32,8 @@ class Euclidean(Legs):
     """One factor per axis: the distance is ``sqrt(sum (factor * gap)^2)``. By default, all are 1."""
 
     def leg_between(self, starts: Array, ends: Array) -> Array:
+        from scipy.spatial.distance import cdist
+
         if self.axis_rates is None:
             return self.rate * cdist(starts, ends)
         factors = np.array(self.axis_rates)

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import NonNegativeFloat, PositiveFloat
-from scipy.spatial.distance import cdist
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.costs.base import pairwise_costs
@@ -64,6 +63,8 @@ class Flight(Legs):
 
     def _leg_seconds(self, starts: Array, ends: Array) -> Array:
         """Return the duration (P, N) of straight legs."""
+        from scipy.spatial.distance import cdist
+
         length = cdist(starts, ends)
         ramp = self.speed / self.acceleration
         cruising = length / self.speed + ramp

@@ -11,8 +11,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count, islice
+from math import isqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -194,13 +197,22 @@ def halton(n: int, d: int) -> Array:
     """
     if n < 0 or d < 0:
         raise InputError(f"n = {n} or d = {d} is negative", expected="numbers of at least 0")
-    from scipy.stats import qmc
+    return np.array([_mirrored(n, base) for base in islice(_primes(), d)]).reshape(d, n).T
 
-    if not (n and d):
-        return np.zeros((n, d))
-    sequence = qmc.Halton(d, scramble=False)
-    sequence.fast_forward(1)
-    return np.asarray(sequence.random(n))
+
+def _primes() -> Iterator[int]:
+    """Return all prime numbers, in order."""
+    return (p for p in count(2) if all(p % q for q in range(2, isqrt(p) + 1)))
+
+
+def _mirrored(n: int, base: int) -> Array:
+    """Return the numbers 1 to n, written in a base and mirrored at the radix point, (n,)."""
+    rest, weight, mirrored = np.arange(1, n + 1), 1.0 / base, np.zeros(n)
+    while rest.any():
+        mirrored += rest % base * weight
+        rest //= base
+        weight /= base
+    return mirrored
 
 
 def _probabilities(u: ArrayLike) -> Array:

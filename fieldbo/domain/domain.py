@@ -12,6 +12,7 @@ import shapely
 from numpy.typing import ArrayLike, NDArray
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
+from fieldbo._numerics.sobol import sobol
 from fieldbo.domain.axes import Axis, is_depth
 from fieldbo.domain.bottom import Bottom
 from fieldbo.domain.controls import Controls, ControlSet
@@ -217,14 +218,12 @@ class Domain:
         >>> Domain.box([Axis("x", "m", 0, 2), Axis("y", "m", 0, 1)], 64).sites.mean(axis=0).round(2)
         array([1. , 0.5])
         """
-        from scipy.stats import qmc
-
         if representers < 1:
             raise InputError(f"representers = {representers}", expected="at least 1")
         grown = with_clearance(axes, obstacles, clearance)
         space = FreeSpace.on(axes, grown)
         power = int(np.ceil(np.log2(representers)))  # Sobol points are balanced in powers of two
-        points = qmc.Sobol(len(axes), rng=np.random.default_rng(0)).random_base2(power)[:representers]
+        points = sobol(len(axes), np.random.default_rng(0)).random(1 << power)[:representers]
         sites = space.low + points * (space.high - space.low)
         sites = sites[space.contains(sites)]
         return cls(

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
+from fieldbo._numerics.sobol import sobol
 from fieldbo.domain.domain import Domain
 
 Rising = Callable[[Array], tuple[float, Array]]
@@ -66,18 +67,16 @@ def around(domain: Domain, rng: np.random.Generator, n: int, places: ArrayLike =
     >>> around(box, np.random.default_rng(0), 5, [[2.0, 0.5]])[0]
     array([2. , 0.5])
     """
-    from scipy.stats import qmc
-
     d = domain.dimension
     centres = np.asarray(places, dtype=float).reshape(-1, d)
     centres = domain.clipped(centres[domain.contains(centres)])[:n]
     near = n // 2 - len(centres) if len(centres) else 0
     far = n - len(centres) - max(0, near)
-    sobol = qmc.Sobol(d, rng=rng)
+    points = sobol(d, rng)
 
     def anywhere(count: int) -> Array:
-        points = sobol.random(1 << (count - 1).bit_length())  # balanced in powers of two
-        return domain.low + points * domain.extent
+        shares = points.random(1 << (count - 1).bit_length())  # balanced in powers of two
+        return domain.low + shares * domain.extent
 
     def nearby(count: int) -> Array:
         turn = np.arange(count)

@@ -159,7 +159,7 @@ def _policy(content: Mapping[str, Any], question: Question) -> Policy | None:
     """Return the policy of a table; None if the table leaves the choice to `default_policy`."""
     kind, keys = content.get("kind"), [key for key in content if key != "kind"]
     more = f"{', '.join(keys)} {'is' if len(keys) == 1 else 'are'} set"
-    if kind is None and (kinds := _kinds_with(content, question)):
+    if kind is None and keys and (kinds := _kinds_with(content, question)):
         raise InputError(
             f"{more}, but not the kind of policy",
             expected=f"one of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0],

@@ -12,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
@@ -19,11 +20,13 @@ from pydantic import (
     PydanticUserError,
     TypeAdapter,
 )
+from pydantic_core import CoreSchema
 
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Side, one_threshold
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
+from fieldbo.field_texts import schema_with_texts
 from fieldbo.mission.amounts import Amount, AmountOrNothing
 from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.hold import Hold
@@ -64,10 +67,20 @@ FileName = Annotated[str, BeforeValidator(_can_exist)]
 """The name or path of a file."""
 
 
-class DegreesFile(BaseModel):
-    """A place in degrees, in a world with a CRS."""
+class Table(BaseModel):
+    """A table of a file, with no other keys, and with the texts of its keys in its schema."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> dict[str, Any]:
+        return schema_with_texts(cls, core_schema, handler)
+
+
+class DegreesFile(Table):
+    """A place in degrees, in a world with a CRS."""
 
     latitude: float = Field(ge=-90, le=90)
     """Degrees north on WGS 84."""
@@ -102,14 +115,10 @@ def _is_1(number: object) -> object:
 Format = Annotated[Literal[1], BeforeValidator(_is_1)]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
-
-
 # -- worlds ----------------------------------------------------------------------------------------------
 
 
-class AxisFile(_Table):
+class AxisFile(Table):
     """One axis of a grid."""
 
     name: str
@@ -126,7 +135,7 @@ class AxisFile(_Table):
     """Direction in which the axis is drawn; by default down for a depth and up otherwise."""
 
 
-class ObstacleFile(_Table):
+class ObstacleFile(Table):
     """An obstacle: a box (low and high) or a polygon (corners)."""
 
     name: str = Field(min_length=1)
@@ -139,7 +148,7 @@ class ObstacleFile(_Table):
     """Corners in order around a polygon, instead of low and high; two axes only."""
 
 
-class _Domain(_Table):
+class _Domain(Table):
     obstacles: list[ObstacleFile] = []
     """Boxes and polygons that vehicles go around; there are no sites inside."""
     clearance: NonNegativeFloat = 0.0
@@ -161,10 +170,8 @@ class GridFile(_Domain):
     """Coordinate reference system of the horizontal axes, for example EPSG:28992."""
 
 
-class LatticeFile(BaseModel):
+class LatticeFile(Table):
     """Sites at a given spacing inside an outline on the Earth."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     kind: Literal["lattice"]
     """Sites at a given spacing inside an outline on the Earth."""
@@ -190,7 +197,7 @@ class LatticeFile(BaseModel):
     """Depth of water in metres below which there are no sites; routes may still cross it."""
 
 
-class TruncatedNormalFile(_Table):
+class TruncatedNormalFile(Table):
     """A normal distribution, truncated at the ends of the axis."""
 
     kind: Literal["truncated-normal"]
@@ -201,7 +208,7 @@ class TruncatedNormalFile(_Table):
     """Variance after truncation, in squared axis units."""
 
 
-class UniformFile(_Table):
+class UniformFile(Table):
     """A uniform distribution over the axis."""
 
     kind: Literal["uniform"]
@@ -211,7 +218,7 @@ class UniformFile(_Table):
 FreeFile = Annotated[TruncatedNormalFile | UniformFile, Field(discriminator="kind")]
 
 
-class RangeFile(_Table):
+class RangeFile(Table):
     """One axis of a box."""
 
     name: str
@@ -244,7 +251,7 @@ class BoxFile(_Domain):
 DomainFile = Annotated[GridFile | LatticeFile | BoxFile, Field(discriminator="kind")]
 
 
-class ValueFile(_Table):
+class ValueFile(Table):
     """The measured quantity."""
 
     name: str = "value"
@@ -255,7 +262,7 @@ class ValueFile(_Table):
     """CF standard name of the quantity."""
 
 
-class WorldFile(_Table):
+class WorldFile(Table):
     """A world: its sites, its field, and the costs of moving and sampling."""
 
     format: Format
@@ -286,21 +293,21 @@ class WorldFile(_Table):
 # -- missions --------------------------------------------------------------------------------------------
 
 
-class QuantileFile(_Table):
+class QuantileFile(Table):
     """A threshold at a quantile of the true values; simulation only."""
 
     quantile: float = Field(gt=0, lt=1)
     """Fraction of the true values below the threshold, for example 0.7."""
 
 
-class ShareFile(_Table):
+class ShareFile(Table):
     """A threshold at a fraction of the unknown maximum."""
 
     of_maximum: float
     """Fraction of the unknown maximum, for example 0.8."""
 
 
-class LevelSetFile(_Table):
+class LevelSetFile(Table):
     """Ask where the quantity is at or above a threshold, or at or below it."""
 
     kind: Literal["level-set"]
@@ -312,7 +319,7 @@ class LevelSetFile(_Table):
     """Whether to ask where the quantity is at or above the threshold, or at or below it."""
 
 
-class OptimumFile(_Table):
+class OptimumFile(Table):
     """Ask where the quantity is largest or smallest."""
 
     kind: Literal["optimum"]
@@ -324,7 +331,7 @@ class OptimumFile(_Table):
 QuestionFile = Annotated[LevelSetFile | OptimumFile, Field(discriminator="kind")]
 
 
-class AgentFile(_Table):
+class AgentFile(Table):
     """The vehicle, its battery and its limits."""
 
     battery: Amount
@@ -352,7 +359,7 @@ class AgentFile(_Table):
     """How the battery is changed at home once it affords no further query; by default there is only one."""
 
 
-class InitialFile(_Table):
+class InitialFile(Table):
     """Readings before the policy takes over."""
 
     count: int = Field(default=1, ge=0, le=MOST)
@@ -361,7 +368,7 @@ class InitialFile(_Table):
     """Sensor level of these readings, counted from 0."""
 
 
-class MeanFile(_Table):
+class MeanFile(Table):
     """A prior mean: a CSV, a GeoTIFF or a NetCDF file in the coordinates of the axes."""
 
     file: FileName
@@ -371,7 +378,7 @@ class MeanFile(_Table):
     quantity, and the only band or variable."""
 
 
-class PriorFile(_Table):
+class PriorFile(Table):
     """What is known before the mission: earlier readings, and a prior mean."""
 
     readings: FileName | None = None
@@ -392,7 +399,7 @@ class PriorFile(_Table):
     """What is expected at each site before any reading: a file, or { file = "...", value = "..." }."""
 
 
-class MissionFile(_Table):
+class MissionFile(Table):
     """A mission: a question about a world, a vehicle, a policy and a model."""
 
     format: Format

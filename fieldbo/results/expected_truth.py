@@ -18,6 +18,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo._numerics.climb import climbed_together
+from fieldbo._numerics.sobol import sobol
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.question import Question
 from fieldbo.domain.domain import Domain
@@ -138,9 +139,7 @@ def truth_samples(domain: Domain) -> Array:
 
     Distributed as where the variables are left free; any first 2^k of them are evenly spread, too.
     """
-    from scipy.stats import qmc
-
-    points = qmc.Sobol(domain.dimension, rng=stream(0, "truth")).random(_SAMPLES)
+    points = sobol(domain.dimension, stream(0, "truth")).random(_SAMPLES)
     return at_quantiles(domain, points)
 
 

@@ -20,10 +20,9 @@ import re
 import warnings
 from collections.abc import Sequence
 from itertools import chain, count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray
 from numpy.typing import NDArray
 
 from fieldbo.belief.confidence import AnySurface, moments, unknown
@@ -31,7 +30,11 @@ from fieldbo.domain.axes import is_depth
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import crs_of
 from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
+from fieldbo.results.labelled import Labelled, Variable
 from fieldbo.results.outcome import Outcome
+
+if TYPE_CHECKING:
+    import xarray
 
 _TAKEN = ("mean", "sd", *PROBABILITY.values(), "class", "site")
 
@@ -58,6 +61,11 @@ def of(outcome: Outcome) -> xarray.Dataset:
     >>> sorted(of(fieldbo.run(mission)).data_vars)
     ['class', 'exceedance', 'mean', 'sd']
     """
+    return labelled(outcome).dataset()
+
+
+def labelled(outcome: Outcome) -> Labelled:
+    """Return the maps of a run without loading xarray."""
     mission, answer = outcome.mission, outcome.answer
     domain = mission.world.domain
     attributes: dict[str, Any] = {
@@ -70,15 +78,15 @@ def of(outcome: Outcome) -> xarray.Dataset:
     else:
         attributes |= {"reported_value": answer.reported_value, "reported_site": answer.reported.point}
     names = names_of([axis.name for axis in domain.axes], taken_by(domain))
-    variables = {name: _laid_out(domain, names, *v) for name, v in layers(outcome, outcome.surface).items()}
+    variables = {
+        name: _laid_out(domain, names, values, described)
+        for name, (values, described) in layers(outcome, outcome.surface).items()
+    }
+    if "class" in variables:
+        variables["class"] = variables["class"]._replace(fill=np.int8(-1))
     coordinates = {name: _coordinate(domain, j, name) for j, name in enumerate(names)}
-    maps = xarray.Dataset(variables, coordinates, attributes)
-    if "class" in maps:
-        maps["class"].encoding["_FillValue"] = np.int8(-1)
-    maps = _georeferenced(maps, domain, names)
-    for name in maps.coords:
-        maps[name].encoding["_FillValue"] = None  # CF allows no missing coordinates
-    return maps
+    maps = Labelled(variables, coordinates, attributes)
+    return maps if domain.georeference is None else _georeferenced(maps, domain, names)
 
 
 def layers(outcome: Outcome, surface: AnySurface) -> Layers:
@@ -99,27 +107,31 @@ def layers(outcome: Outcome, surface: AnySurface) -> Layers:
     return moments | _better(answer, surface)
 
 
-def _georeferenced(maps: xarray.Dataset, domain: Domain, names: Sequence[str]) -> xarray.Dataset:
-    """Return maps with the CRS of the domain, if it has one, and degrees."""
-    if domain.georeference is None:
-        return maps
-    across, up = (names[j] for j in domain.georeference.axes)
-    if domain.shape is None:
-        dimensions, sites = ["site"], domain.sites
-    else:
-        maps = maps.transpose(..., up, across)  # the order in which CF and GIS expect them
-        dimensions = [up, across]
-        nodes = np.meshgrid(maps[up], maps[across], indexing="ij")
-        sites = np.zeros((nodes[0].size, domain.dimension))
-        sites[:, list(domain.georeference.axes)] = np.column_stack([nodes[1].ravel(), nodes[0].ravel()])
+def _georeferenced(maps: Labelled, domain: Domain, names: Sequence[str]) -> Labelled:
+    """Return maps with the CRS of the domain, and degrees."""
+    assert domain.georeference is not None
+    across, up = domain.georeference.axes
+    dimensions: tuple[str, ...] = ("site",)
+    sites, shape, variables = domain.sites, domain.sites.shape[:1], maps.variables
+    if domain.shape is not None:  # in the order in which CF and GIS expect the axes
+        order = [*(j for j in range(domain.dimension) if j not in (across, up)), up, across]
+        variables = {
+            name: variable._replace(
+                dimensions=tuple(names[j] for j in order), values=variable.values.transpose(order)
+            )
+            for name, variable in variables.items()
+        }
+        dimensions = (names[up], names[across])
+        nodes = np.meshgrid(*(maps.coordinates[name].values for name in dimensions), indexing="ij")
+        sites, shape = np.zeros((nodes[0].size, domain.dimension)), nodes[0].shape
+        sites[:, [across, up]] = np.column_stack([nodes[1].ravel(), nodes[0].ravel()])
     degrees = domain.georeference.degrees(sites)
-    shape = [maps.sizes[name] for name in dimensions]
-    for j, (name, cf) in enumerate(DEGREES.items()):
-        maps = maps.assign_coords({name: (dimensions, degrees[:, j].reshape(shape), cf)})
-    maps = maps.assign_coords({GRID_MAPPING: ((), np.int32(0), grid_mapping(domain.georeference.crs))})
-    for layer in maps.data_vars.values():
-        layer.encoding["grid_mapping"] = GRID_MAPPING
-    return maps
+    on_earth = {
+        name: Variable(dimensions, degrees[:, j].reshape(shape), cf)
+        for j, (name, cf) in enumerate(DEGREES.items())
+    }
+    crs = {GRID_MAPPING: Variable((), np.array(0, dtype=np.int32), grid_mapping(domain.georeference.crs))}
+    return Labelled(variables, maps.coordinates | on_earth | crs, maps.attributes, GRID_MAPPING)
 
 
 def grid_mapping(crs: str) -> dict[str, Any]:
@@ -180,11 +192,13 @@ def _better(answer: OptimumAnswer, surface: AnySurface) -> Layers:
     return {"exceedance": (p, {"long_name": f"probability of {what}", "units": "1"})}
 
 
-def _laid_out(domain: Domain, names: Sequence[str], values: NDArray[Any], attributes: dict[str, Any]) -> Any:
-    """Return dimensions, values and attributes of an xarray variable."""
+def _laid_out(
+    domain: Domain, names: Sequence[str], values: NDArray[Any], attributes: dict[str, Any]
+) -> Variable:
+    """Return a variable of the maps, given its values (N,)."""
     if domain.shape is None:
-        return ("site",), values, attributes
-    return tuple(names), domain.on_grid(values), attributes
+        return Variable(("site",), values, attributes)
+    return Variable(tuple(names), domain.on_grid(values), attributes)
 
 
 def taken_by(domain: Domain) -> tuple[str, ...]:
@@ -212,12 +226,12 @@ def names_of(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
     return valid
 
 
-def _coordinate(domain: Domain, j: int, name: str) -> Any:
-    """Return the xarray coordinate of axis `j`."""
+def _coordinate(domain: Domain, j: int, name: str) -> Variable:
+    """Return the coordinate of axis `j`."""
     axis, attributes = domain.axes[j], attributes_of(domain, j)
     if domain.shape is None:
-        return ("site",), domain.sites[:, j], attributes
-    return (name,), np.linspace(axis.low, axis.high, domain.shape[j]), attributes
+        return Variable(("site",), domain.sites[:, j], attributes)
+    return Variable((name,), np.linspace(axis.low, axis.high, domain.shape[j]), attributes)
 
 
 def attributes_of(domain: Domain, j: int) -> dict[str, Any]:

@@ -175,7 +175,7 @@ class Result(Outcome):
         width : {"screen", "column", "page"}
             Size of the pictures, see `pictures`.
         """
-        from fieldbo.results import plot
+        from fieldbo.results import maps, plot
 
         plot.check(format, width)  # before anything is written
         folder = Path(folder)
@@ -183,7 +183,7 @@ class Result(Outcome):
         write_whole(folder / "summary.json", json.dumps(self.summary(), indent=2).encode() + b"\n")
         for name, content in self.tables().items():
             write_whole(folder / name, content)
-        write_whole(folder / "map.nc", bytes(self.maps().to_netcdf(engine="scipy")))
+        write_whole(folder / "map.nc", maps.labelled(self).file())
         for name, picture in self.pictures(format, width).items():
             write_whole(folder / name, picture)
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.errors import InputError
@@ -156,7 +156,7 @@ def differences_at(
         if pairs:
             gaps = [score_at_costs(*runs[k], costs) - score_at_costs(*first[k], costs) for k in pairs]
             mean, error, clusters = _clustered(np.array(gaps), pairs)
-            reach = student.ppf(0.975, clusters - 1) * error if clusters > 1 else np.full(len(costs), np.inf)
+            reach = stdtrit(clusters - 1, 0.975) * error if clusters > 1 else np.full(len(costs), np.inf)
             out[mission] = Difference(mean, error, len(pairs), _draws(pairs), np.abs(mean) > reach)
     return out
 

@@ -17,8 +17,8 @@ from fieldbo.errors import InputError
 from fieldbo.messages import Observation
 from fieldbo.mission.files import write_output
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer, answer_of
+from fieldbo.results.plot.choices import format_of
 from fieldbo.results.plot.films import Film, Moment
-from fieldbo.results.plot.formats import format_of
 from fieldbo.results.plot.profiles import interval95
 from fieldbo.results.result import Result
 from fieldbo.runs.load import mission_of, record_file

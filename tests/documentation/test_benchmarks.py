@@ -77,3 +77,13 @@ def test_advice_is_checked_in_fields_that_it_has_not_seen(tmp_path):
     assert "of 4: " in done.stdout
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.stdout == done.stdout
+
+
+def test_commands_are_timed_in_relation_to_imports():
+    command = [sys.executable, BENCHMARKS / "start_up.py", "help", "--repeat", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    heading, _, imports, command_help = done.stdout.splitlines()
+    assert heading.split("|")[4].strip() == "ratio"
+    assert float(imports.split("|")[4]) == 1
+    assert float(command_help.split("|")[3]) > 0

@@ -22,6 +22,7 @@ from scipy.special import log_ndtr
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.climb import climbed_together
+from fieldbo._numerics.sobol import sobol
 from fieldbo.belief.surface import Surface
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.chain import Modular
@@ -146,11 +147,9 @@ def candidates_in(
     >>> points.shape, points[0, :, 0].max() <= 0.5, np.unique(points[0, :, 1])
     ((1, 6, 2), np.True_, array([0.3]))
     """
-    from scipy.stats import qmc
-
     d = domain.dimension
     low, high = boxes.low[:, None], boxes.high[:, None]
-    shares = qmc.Sobol(d, rng=rng).random(1 << (far - 1).bit_length())[:far]  # balanced at powers of two
+    shares = sobol(d, rng).random(1 << (far - 1).bit_length())[:far]  # balanced at powers of two
     anywhere = low + shares * (high - low)
     turn = np.arange(near)
     scale = np.where(turn < len(places), 0.0, _SPREAD[turn // len(places) % len(_SPREAD)])

@@ -6,11 +6,10 @@ sites, which together weigh as much.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.spatial import cKDTree
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.lookahead import Whole
@@ -19,6 +18,9 @@ from fieldbo.belief.thinning import LEAST_NOISE
 from fieldbo.costs.on_the_way import read_on_moves
 from fieldbo.policies.contract import State
 from fieldbo.policies.level_set.risk import Risk, coefficients_at, drop_of
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 _POINTS = 6
 """Readings that represent those of one move."""
@@ -59,6 +61,8 @@ def with_way(state: State, risk: Risk, noise: Array, value: Array, able: Mask) -
     ways = read_on_moves(
         state.cost, state.sensor.along, state.position, state.domain.sites[rows], state.time_s
     )
+    from scipy.spatial import cKDTree
+
     tree, extent = cKDTree(state.domain.sites / state.domain.extent), state.domain.extent
     sets = [_readings(tree, way / extent, int(row), noise) for way, row in zip(ways, rows, strict=True)]
     value = value.copy()
@@ -76,6 +80,8 @@ def on_a_tour(state: State, risk: Risk, noise: Array, stops: Whole) -> float:
     stops : (k,) int array
         Indices of the sites where it stops, in order.
     """
+    from scipy.spatial import cKDTree
+
     assert state.sensor.along is not None
     assert state.cost is not None
     sites, extent = state.domain.sites, state.domain.extent

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.sobol import sobol
 from fieldbo.belief.surface import Surface
 from fieldbo.policies.acquisition import Convention
 from fieldbo.policies.candidates import incumbent, reading_noise
@@ -103,8 +104,7 @@ def fantasy_draws(fantasies: int, steps: int, rng: np.random.Generator) -> Array
     (32, 3)
     """
     from scipy.special import ndtri
-    from scipy.stats import qmc
 
     power = (fantasies - 1).bit_length()  # Sobol points are balanced in powers of two
-    points = qmc.Sobol(steps, rng=rng).random_base2(power)[:fantasies]
+    points = sobol(steps, rng).random(1 << power)[:fantasies]
     return np.asarray(ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)))

@@ -1,6 +1,10 @@
 from .accessor import ResultPlot as ResultPlot
 from .advice import advice_picture as advice_picture
 from .cell_path import settings_panel as settings_panel
+from .choices import FORMATS as FORMATS
+from .choices import WIDTHS as WIDTHS
+from .choices import check as check
+from .choices import format_of as format_of
 from .comparisons import BANDS as BANDS
 from .comparisons import comparison_panel as comparison_panel
 from .comparisons import comparison_picture as comparison_picture
@@ -9,9 +13,6 @@ from .curves import curve_picture as curve_picture
 from .films import Film as Film
 from .films import Moment as Moment
 from .formats import DPI as DPI
-from .formats import FORMATS as FORMATS
-from .formats import check as check
-from .formats import format_of as format_of
 from .formats import save as save
 from .ledgers import VIEWS as VIEWS
 from .ledgers import ledger_panel as ledger_panel
@@ -28,5 +29,4 @@ from .performance import performance_picture as performance_picture
 from .places import place_picture as place_picture
 from .reading_values import readings_panel as readings_panel
 from .reading_values import readings_picture as readings_picture
-from .widths import WIDTHS as WIDTHS
 from .worlds import world_picture as world_picture

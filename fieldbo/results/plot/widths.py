@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,35 +17,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Patch
 from matplotlib.text import Annotation, Text
 
-from fieldbo.errors import UnknownNameError
+from fieldbo.results.plot.choices import WIDTHS, Paper
 
 _SMALLEST, _LARGEST = 7.0, 9.0
 """Font sizes on paper, in points."""
-
-
-@dataclass(frozen=True)
-class Paper:
-    """Width of a picture on paper, and its sizes relative to those of the screen.
-
-    Attributes
-    ----------
-    inches : float
-    font, line, mark : float
-        Factors for the sizes of letters, lines and marks.
-    """
-
-    inches: float
-    font: float
-    line: float
-    mark: float
-
-
-WIDTHS: dict[str, Paper | None] = {
-    "screen": None,
-    "column": Paper(3.5, 0.8, 0.65, 0.6),
-    "page": Paper(7.2, 0.8, 0.75, 0.75),
-}
-"""Widths of pictures: as drawn for a screen, one column (89 mm), and two columns (183 mm)."""
 
 
 class Sheet(Figure):
@@ -59,13 +33,6 @@ class Sheet(Figure):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         FigureCanvasAgg(self)  # keeps its renderer; the default canvas creates one for each measurement
-
-
-def checked_width(name: str, where: str | None = None) -> str:
-    """Return the name of a width; raise an `UnknownNameError` if there is none of that name."""
-    if name not in WIDTHS:
-        raise UnknownNameError.of("picture width", name, WIDTHS, where=where)
-    return name
 
 
 def width_of(artist: Artist) -> str:

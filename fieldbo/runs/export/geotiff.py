@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.results import maps
 from fieldbo.results.plot.style import CLASS_OR_UNKNOWN
 from fieldbo.runs.export.missing import missing
 from fieldbo.runs.export.placement import Placement
@@ -39,7 +40,9 @@ def files(run: Recorded) -> dict[str, bytes]:
         raise missing("geotiff", "rasterio", "geo") from None
     placement, raster = Placement.of_plane(run, "GeoTIFF"), MapRaster.of(run.result)
     layout = _Layout(placement, raster)
-    tags = {name: value for name, value in run.result.maps().attrs.items() if name != "reported_site"}
+    tags = {
+        name: value for name, value in maps.labelled(run.result).attributes.items() if name != "reported_site"
+    }
     tags |= {"run": run.name, "mission": run.mission.name}
     tags = {name: str(value) for name, value in tags.items()}
     bands = {name: layer for name, layer in raster.layers.items() if name != "class"}

@@ -16,6 +16,7 @@ import xarray
 from numpy.typing import NDArray
 
 from fieldbo.domain.domain import Domain
+from fieldbo.results import maps
 from fieldbo.results.maps import DEGREES, GRID_MAPPING, attributes_of, grid_mapping, names_of, taken_by
 from fieldbo.results.tables import degree_columns
 from fieldbo.runs.export.recorded import Recorded
@@ -30,8 +31,8 @@ _GEODETIC: dict[str, dict[str, Any]] = DEGREES | {
 
 def files(run: Recorded) -> dict[str, bytes]:
     """Return the files by name."""
-    datasets = {"map.nc": run.result.maps(), "trajectory.nc": trajectory(run)}
-    return {name: bytes(data.to_netcdf(engine="scipy")) for name, data in datasets.items()}
+    readings = bytes(trajectory(run).to_netcdf(engine="scipy"))
+    return {"map.nc": maps.labelled(run.result).file(), "trajectory.nc": readings}
 
 
 def trajectory(run: Recorded) -> xarray.Dataset:

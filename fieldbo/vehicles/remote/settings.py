@@ -6,14 +6,14 @@ import math
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, TypeAdapter
+from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, TypeAdapter
 
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Frame, Ground
 from fieldbo.domain.ground import ground_of
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import Amount, AmountOrNothing, amount, unit_in
-from fieldbo.mission.schema import kinds_schema
+from fieldbo.mission.schema import Table, kinds_schema
 from fieldbo.validation import settings
 from fieldbo.vehicles.kinds import LINKS
 
@@ -110,10 +110,10 @@ class Arrival:
     """How many seconds to wait for a reading after settle_s; without one, the reading counts as failed."""
 
 
-class VehicleFile(BaseModel):
+class VehicleFile(Table):
     """A vehicle file, for example boat.toml."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(allow_inf_nan=True)
 
     format: Literal[1]
     title: str = ""

@@ -11,7 +11,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
@@ -101,6 +100,8 @@ class TableField(Field):
         """Return the channels (N,) of the reading nearest to each of `sites` (N, d)."""
         if not self.readings.channels:
             return {}
+        from scipy.spatial.distance import cdist
+
         row = np.argmin(cdist(sites / self.extent, self.readings.sites / self.extent), axis=1)
         return {name: values[row] for name, values in self.readings.channels.items()}
 

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import counted
@@ -122,6 +119,10 @@ def thinned(rows: Pooled, spacing_m: float | None) -> tuple[Pooled, float, list[
 
 def joined(rows: Pooled, tolerance_m: float) -> tuple[Pooled, list[str]]:
     """Return the rows with those pooled that have the same position, within a tolerance, and a note on it."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
     places, step_z = rows.metres, _depth_step(rows)
     if step_z is not None:
         places = np.column_stack([places, rows.columns["depth"] * (tolerance_m / step_z)])
