@@ -57,8 +57,8 @@ def settled(figure: Figure) -> None:
 def ticks_kept(figure: Figure) -> Iterator[None]:
     """Work out the ticks of an axis when its length or its limits change, not each time that one looks.
 
-    Nothing else may change in the block; this saves a third of the time of a picture. The method is private to
-    matplotlib: should it go, pictures take longer again.
+    Nothing else may change in the block; this saves a third of the time of a picture. The method belongs to
+    matplotlib alone: should it go, pictures take longer again.
     """
     axes = (axis for ax in all_axes(figure) for axis in (ax.xaxis, ax.yaxis))
     every: list[Any] = [axis for axis in axes if hasattr(axis, "_update_ticks")]
