@@ -74,9 +74,7 @@ def pytest_configure(config):
         settings.load_profile("few")
     config.addinivalue_line("markers", "slow: takes more than a second; in make test-all")
     config.addinivalue_line("markers", "sweep: one of many cases of a property; in make test-all")
-    config.addinivalue_line(
-        "markers", "pictures: draws the pictures of runs, which are blank elsewhere"
-    )
+    config.addinivalue_line("markers", "pictures: draws the pictures of runs, which are blank elsewhere")
     if hasattr(config, "workerinput"):  # no case pays for what all of them share
         for module in SHARED_IMPORTS:
             import_module(module)
