@@ -175,15 +175,11 @@ class Georeference:
 
     @cached_property
     def _to_degrees(self) -> Transformer:
-        from pyproj import Transformer
-
-        return Transformer.from_crs(self.crs, WGS84, always_xy=True)
+        return _transformer(self.crs, WGS84)
 
     @cached_property
     def _to_metres(self) -> Transformer:
-        from pyproj import Transformer
-
-        return Transformer.from_crs(WGS84, self.crs, always_xy=True)
+        return _transformer(WGS84, self.crs)
 
 
 def degrees_text(degrees: ArrayLike) -> str:
@@ -333,8 +329,14 @@ def same_crs(first: str, second: str) -> bool:
 
 def reprojected(points: ArrayLike, source: str, target: str) -> Array:
     """Return points (k, 2) in one CRS in another; longitude or easting comes first in both."""
+    x, y = np.atleast_2d(np.asarray(points, dtype=float)).T
+    moved = _transformer(source, target).transform(x, y, errcheck=True)
+    return frozen_array(np.stack(moved, axis=1))
+
+
+@lru_cache(maxsize=64)
+def _transformer(source: str, target: str) -> Transformer:
+    """Return what moves points from one CRS to another, which takes some 50 ms to find out."""
     from pyproj import Transformer
 
-    x, y = np.atleast_2d(np.asarray(points, dtype=float)).T
-    moved = Transformer.from_crs(source, target, always_xy=True).transform(x, y, errcheck=True)
-    return frozen_array(np.stack(moved, axis=1))
+    return Transformer.from_crs(source, target, always_xy=True)
