@@ -25,6 +25,8 @@ from fieldbo.policies.travel.rollout import Rollout, fantasy_draws
 from fieldbo.policies.travel.scores import TravelScore
 from fieldbo.policies.travel.simulation import Simulation, rollout_values
 
+pytestmark = pytest.mark.each_choice
+
 SCORES = ["dist-ucb", "ucb", "ei", "ei-per-cost"]
 CONVENTIONS = ["one_plus", "floor", "exclude", "literal"]
 BUDGET = 50  # steps that stand for "until nothing can be paid for"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiers import examples
+from tiers import examples, swept
 
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.model import Model
@@ -44,6 +44,7 @@ from fieldbo.testing.small import Hills, carried_out, sites_of
 from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world.fields.base import Field
 
+pytestmark = pytest.mark.each_choice
 property_test = settings(deadline=None, max_examples=examples(60), derandomize=True)
 
 CONVENTIONS = ["one_plus", "floor", "exclude", "literal"]
@@ -65,7 +66,8 @@ TRAVEL = {
     "gp-ucb": GPUCB(),
     "gp-ucb over cost": GPUCB(per_cost=True),
 }
-each_policy = pytest.mark.parametrize("name", TRAVEL)
+KINDS = {"dist-ucb", "exclude", "ducb", "ei-per-cost", "rollout of ucb", "rollout of ei", "ei over cost", "gp-ucb"}
+each_policy = pytest.mark.parametrize("name", swept(TRAVEL, KINDS))
 
 
 def box_mission(policy, d=2, battery=12.0, world=None, **changes):
@@ -229,7 +231,7 @@ def test_the_unit_of_the_values_changes_no_path(name, unit):
     assert sites_of(plain) == sites_of(scaled)
 
 
-@pytest.mark.parametrize("name", sorted(set(TRAVEL) - {"exclude", "literal"}))
+@pytest.mark.parametrize("name", swept(sorted(set(TRAVEL) - {"exclude", "literal"}), KINDS))
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 def test_the_unit_of_the_costs_changes_no_path(name, unit):
     policy = TRAVEL[name]
@@ -386,7 +388,7 @@ def test_improvements_that_underflow_are_compared_by_their_logarithms(policy):
 # -- in a box --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(set(TRAVEL) - {"literal"}))
+@pytest.mark.parametrize("name", swept(sorted(set(TRAVEL) - {"literal"}), KINDS))
 @pytest.mark.parametrize("d", [2, 6])
 def test_choices_in_a_box_are_inside_affordable_and_the_best_reported(name, d):
     policy = replace(TRAVEL[name], candidates=100)

@@ -2,11 +2,13 @@
 
 A case without a marker runs in ``make test`` and takes less than a second of processor time. ``slow`` marks
 a case that takes longer, ``sweep`` one of many that check a property exhaustively; another case guards the
-property in ``make test``. A case above the limit without a marker fails, unless it compiled loops meanwhile.
+property in ``make test``. Of a test of several parameters that is marked ``each_choice``, ``make test`` runs a few
+combinations that hold each value of each parameter; the others are a sweep. A case above the limit without a
+marker fails, unless it compiled loops meanwhile.
 """
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import date
 from importlib import import_module
 
@@ -74,10 +76,36 @@ def pytest_configure(config):
         settings.load_profile("few")
     config.addinivalue_line("markers", "slow: takes more than a second; in make test-all")
     config.addinivalue_line("markers", "sweep: one of many cases of a property; in make test-all")
+    config.addinivalue_line("markers", "each_choice: make test holds each value of each parameter once")
     config.addinivalue_line("markers", "pictures: draws the pictures of runs, which are blank elsewhere")
     if hasattr(config, "workerinput"):  # no case pays for what all of them share
         for module in SHARED_IMPORTS:
             import_module(module)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    tests = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("each_choice") and not MARKED & {mark.name for mark in item.iter_markers()}:
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for cases in tests.values():
+        for case in set(cases) - set(each_choice(cases)):
+            case.add_marker("sweep")
+
+
+def each_choice(cases):
+    """Return cases of one test that together hold each value of each parameter."""
+    chosen, missing = [], set().union(*map(choices, cases))
+    while missing:
+        chosen.append(max(cases, key=lambda case: len(choices(case) & missing)))
+        missing -= choices(chosen[-1])
+    return chosen
+
+
+def choices(case):
+    """Return which value each parameter of a case has, by its identifier."""
+    return set(enumerate(case.callspec._idlist)) if hasattr(case, "callspec") else {(0, "")}
 
 
 def pytest_report_header(config):
