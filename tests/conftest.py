@@ -75,17 +75,32 @@ def _blank(format):
     return file.getvalue()
 
 
-@pytest.fixture(autouse=True)
-def blank_pictures(request, monkeypatch):
-    """Leave the pictures of run folders blank, which saves time, except in tests of ``pictures``."""
-    if request.node.get_closest_marker("pictures"):
-        return
+@pytest.fixture(autouse=True, scope="session")
+def blank_pictures():
+    """Leave the pictures of run folders blank, which saves time; those of shared fixtures, too."""
+    draw = Result.pictures
 
     def pictures(result, format="png", width="screen"):
+        if _real:
+            return draw(result, format, width)
         plot.check(format, width)
         return {f"{name}.{format}": _blank(format) for name in PICTURES}
 
-    monkeypatch.setattr(Result, "pictures", pictures)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Result, "pictures", pictures)
+        yield
+
+
+_real = []
+
+
+@pytest.fixture(autouse=True)
+def real_pictures(request, blank_pictures):
+    """Draw the pictures of run folders in tests of ``pictures``."""
+    wanted = request.node.get_closest_marker("pictures")
+    _real.extend([wanted] if wanted else [])
+    yield
+    _real.clear()
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ def test_learned_noise_keeps_the_proportions_of_a_sensors_settings():
 
 
 def test_gchk_does_not_settle_a_fraction_of_the_maximum_before_the_first_fit():
-    settings = {"model": {"learn": True}, "agent": {"battery": 4000}}
+    settings = {"model": {"learn": True}, "agent": {"battery": 4000, "max_steps": 14}}
     result = fieldbo.run(fieldbo.load_mission("gp-lake-share-gchk-per-cost", settings))
 
     assert len(result.queries) > 10

@@ -118,6 +118,7 @@ def test_a_claim_before_the_first_fit_does_not_count():
     assert agent.readings >= 10
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("stop", [None, StopRule(expected_f1=0.95)], ids=["claim", "goal"])
 @pytest.mark.parametrize("policy", [TruVaR(), GCHK()], ids=["truvar", "gchk"])
 def test_a_set_that_is_surely_empty_is_an_answer_once_readings_leave_no_gaps(policy, stop):
@@ -343,7 +344,7 @@ def test_what_a_sensor_reports_below_its_limit_changes_no_verdict():
         made = mission(EI(), Model(), StopRule(regret=0.05), Optimum())
         made = replace(made, world=replace(WORLD, sensor=Sensor(0.01, below=below)))
         agent = fieldbo.Agent(made)
-        while not isinstance(order := agent.ask(), Stop) and agent.readings < 40:
+        while not isinstance(order := agent.ask(), Stop) and agent.readings < 16:
             value = made.world.truth(order.site[None])
             agent.tell(order.observed(np.where(value <= below, reported, value), noise_variance=1e-4))
         ends.append((agent.readings, verdict(agent).probability, agent.blinded))
@@ -357,7 +358,7 @@ def test_noise_in_proportion_to_the_value_means_the_same_in_any_unit(factor):
         made = mission(EI(), Model(), StopRule(regret=0.05), Optimum())
         made = replace(made, world=replace(WORLD, sensor=Sensor(0.01 * unit, noise_share=0.1)))
         agent, rng = fieldbo.Agent(made), np.random.default_rng(3)
-        for site in rng.permutation(WORLD.domain.sites)[:25]:
+        for site in rng.permutation(WORLD.domain.sites)[:14]:
             value = 2.0 + WORLD.truth(site[None])
             reading = unit * value * (1.0 + 0.1 * rng.standard_normal(1))
             agent.tell(agent.issue(Query(site)).observed(reading, noise_variance=1e-4 * unit**2))

@@ -297,7 +297,7 @@ def test_the_memory_of_a_finished_run_is_freed_at_once():
 def test_what_is_stated_does_not_depend_on_how_often_it_was_asked_for(changes):
     often, once = fieldbo.Agent(learning(**changes)), fieldbo.Agent(learning(**changes))
     rng = np.random.default_rng(0)
-    for _ in range(19):
+    for _ in range(13):
         order = often.ask()
         value = np.exp(often.mission.world.truth(order.site[None])) + 0.3 * rng.standard_normal(1)
         for agent in (often, once):
@@ -376,7 +376,7 @@ def test_an_exact_reading_that_is_repeated_leaves_the_weights_as_they_are():
     np.testing.assert_allclose(weights[-1], weights[-2], atol=1e-3)
 
 
-@pytest.mark.parametrize(("readings", "corrected"), [(13, 7), (46, 2)])
+@pytest.mark.parametrize(("readings", "corrected"), [(13, 7), pytest.param(46, 2, marks=pytest.mark.slow)])
 def test_the_average_after_a_correction_is_that_of_the_right_reading(readings, corrected):
     right, wrong = fieldbo.Agent(learning()), fieldbo.Agent(learning())
     for k in range(readings):

@@ -306,6 +306,7 @@ class Literal:
         return divmod(int(np.argmax(scores >= best - 1e-9 * abs(best))), len(self.levels))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("memory_gb", [None, 0.0], ids=["kept", "anew"])
 def test_a_full_run_visits_the_same_sites_as_a_literal_implementation(name, memory_gb):

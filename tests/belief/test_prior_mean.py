@@ -187,14 +187,14 @@ def test_a_fit_standardises_what_readings_differ_from_the_prior_mean():
         DistUCB(),
         Rollout(base="ei", fantasies=8),
         Rollout(base="dist-ucb", fantasies=8, horizon=2),
-        LaMBO(),
+        LaMBO(candidates=100),
     ],
     ids=lambda p: type(p).__name__,
 )
 def test_a_constant_prior_mean_leads_every_policy_along_the_path_of_that_model_mean(policy, learn):
     chain = isinstance(policy, LaMBO)
     plain = small_mission(
-        policy, world=small_chain() if chain else None, battery=60 if chain else 25, initial=3
+        policy, world=small_chain() if chain else None, battery=40 if chain else 20, initial=3
     )
     d = plain.world.domain.dimension
     model = Model(learn=learn, length_scales=(2.0,) * d, mean=0.5)
@@ -454,7 +454,7 @@ def test_a_raster_is_the_truth_of_a_world(lake, command):
 
 
 def test_a_run_with_a_prior_mean_resumes_without_the_original_file(lake, said, tmp_path):
-    mission = fieldbo.load_mission("m.toml")
+    mission = fieldbo.load_mission("m.toml", {"agent": {"max_steps": 8}})
     assert "mean      0 to 84.87, by site" in said("check", "m.toml")
     whole, record = begin(mission, Path("whole"))
     with record:

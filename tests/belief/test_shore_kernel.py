@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from checkout import ROOT
 from scipy.optimize import approx_fprime
+from tiers import swept
 
 import fieldbo
 from fieldbo._numerics.lru import LruBytes
@@ -91,9 +92,9 @@ def test_in_open_water_it_is_a_matern_kernel(domain, length, tolerance):
 
 
 def test_a_straight_shore_changes_nothing():
-    ashore = np.array([[0.0, 20.0]])
-    expected = Matern52([4.0, 4.0])(ashore, OPEN.sites)
-    np.testing.assert_allclose(ShoreMatern52(OPEN, [4.0])(ashore, OPEN.sites), expected, atol=0.02)
+    bay, ashore = square(25), np.array([[0.0, 12.0]])
+    expected = Matern52([3.0, 3.0])(ashore, bay.sites)
+    np.testing.assert_allclose(ShoreMatern52(bay, [3.0])(ashore, bay.sites), expected, atol=0.02)
 
 
 @pytest.mark.parametrize("domain", [OPEN, SPIT, CUT, lattice()], ids=["open", "spit", "cut", "hexagons"])
@@ -224,12 +225,12 @@ def test_covariances_between_candidates_are_those_of_the_points(domain):
 
 
 def test_of_a_large_part_the_smoothest_eigenvectors_are_enough(monkeypatch):
-    k, middle = ShoreMatern52(OPEN, [8.0]), np.array([[20.0, 20.0]])
-    whole = k(middle, OPEN.sites)
+    lake, middle = square(25), np.array([[12.0, 12.0]])
+    whole = ShoreMatern52(lake, [8.0])(middle, lake.sites)
     monkeypatch.setattr("fieldbo.belief.site_graph.DENSE", 100)
-    monkeypatch.setattr("fieldbo.belief.site_graph.TRUNCATED", 300)
+    monkeypatch.setattr("fieldbo.belief.site_graph.TRUNCATED", 200)
     monkeypatch.setattr("fieldbo.belief.site_graph._SPECTRA", LruBytes(1, len))
-    again = square(41)
+    again = square(25)
     np.testing.assert_allclose(ShoreMatern52(again, [8.0])(middle, again.sites), whole, atol=5e-3)
 
 
@@ -319,7 +320,7 @@ ON_A_GRID = [
 ]
 
 
-@pytest.mark.parametrize("name", ON_A_GRID)
+@pytest.mark.parametrize("name", swept(ON_A_GRID, ["distance-penalised", "rollout", "search-tour", "truvar"]))
 def test_every_policy_for_grids_works_with_it(name):
     kind = POLICIES.get(name)
     policy = kind(**{"rollout": {"fantasies": 4}, "ducb": {"rho": 0.1}}.get(name, {}))
@@ -409,6 +410,7 @@ def test_a_policy_for_boxes_is_refused_with_it():
 # -- evidence ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_spit_makes_a_map_along_the_water_better(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import shore_kernel as benchmark

@@ -217,6 +217,7 @@ def test_equal_losses_leave_the_probabilities_as_they_are():
     np.testing.assert_allclose(updated(log_p, total, 1.0), log_p, atol=1e-12)
 
 
+@pytest.mark.slow  # the next test guards it
 def test_probabilities_do_not_underflow_in_ten_thousand_steps():
     arms, depths, rng = arms_of([3, 4, 2]), [2, 1, 1], np.random.default_rng(0)
     log_p, at = np.full(len(arms), -np.log(len(arms))), 0

@@ -126,7 +126,10 @@ FREE: list[Policy] = [
 
 NEVER_STAY = [DistUCB(convention="exclude"), Rollout(convention="exclude", horizon=2, fantasies=8)]
 
-GUARDS = {Rollout: Rollout(horizon=2, fantasies=8, stop="first_unaffordable")}
+GUARDS = {
+    Rollout: Rollout(horizon=2, fantasies=8, stop="first_unaffordable"),
+    InformativePath: InformativePath(weight="map", spacing=1.5, starts=1, first_iterations=5, iterations=0),
+}
 """The setting of a policy that is tested each time, where it is not the first one."""
 
 OTHER_QUESTIONS = [
@@ -162,7 +165,8 @@ class TestPoliciesInAChainOfModules(PolicyContract):
         return type(self.chosen)(**vars(self.chosen))
 
     def mission(self, policy, **changes):
-        return small_mission(policy, **{"world": small_chain(), "question": Optimum(), **changes})
+        chained = {"world": small_chain(), "question": Optimum(), "battery": 20.0}
+        return small_mission(policy, **(chained | changes))
 
     def test_it_works_on_a_domain_of_a_single_site(self):
         """A single point stands for the box."""
@@ -178,7 +182,7 @@ class _InACell:
         return type(self.chosen)(**vars(self.chosen))
 
     def mission(self, policy, **changes):
-        return small_mission(policy, **{"battery": 6.0, **changes})
+        return small_mission(policy, **{"battery": 4.0, **changes})
 
     def test_it_works_on_a_domain_of_a_single_site(self):
         """A single point stands for the box."""

@@ -81,6 +81,7 @@ def chain_mission(policy=None, *, world=None, battery=600.0, home=False, initial
     )
 
 
+@pytest.mark.sweep  # one setting is among those of test_contracts
 class TestLaMBOKeepsTheContract(PolicyContract):
     @pytest.fixture(
         autouse=True,
@@ -256,7 +257,7 @@ def test_the_first_step_moves_every_module_and_most_later_ones_only_the_last():
 def test_deeper_trees_move_early_modules_more_rarely():
     def share(depths):
         policy = LaMBO(candidates=64, climbs=1, depths=depths, deepen=0, refinements=0, eta=1e-9)
-        _, _, _, kept = watched_run(policy, battery=480.0)
+        _, _, _, kept = watched_run(policy, battery=300.0)
         changes = [d.why["changes"] for _, _, d in kept if isinstance(d.choice, Query)]
         return np.mean([c.startswith("heat") for c in changes])
 
@@ -400,8 +401,8 @@ def test_the_depth_of_the_first_module_grows_after_frequent_changes():
 
 
 def test_in_a_run_regions_are_refined_at_most_twice_and_depth_only_grows():
-    policy = LaMBO(candidates=64, climbs=1, value_scale=0.05)
-    _, _, _, kept = watched_run(policy, battery=1000.0)
+    policy = LaMBO(candidates=8, climbs=1, value_scale=0.05)
+    _, _, _, kept = watched_run(policy, battery=480.0)
     memories = [after for _, _, after, _ in steps_of(kept)]
     refinements = [m["refinements"] for m in memories]
     assert refinements == sorted(refinements)

@@ -123,6 +123,7 @@ def queries(kept):
     return [(state, decision) for state, _, decision in kept if isinstance(decision.choice, Query)]
 
 
+@pytest.mark.sweep  # one setting of each is among those of test_contracts
 class TestRivalsKeepTheContract(PolicyContract):
     @pytest.fixture(
         autouse=True,
@@ -192,9 +193,15 @@ def test_the_same_state_and_memory_give_the_same_decision(rule):
         assert (again.why, again.memory) == (decision.why, decision.memory)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_each_policy_finds_the_deeper_valley(rule):
-    agent, orders, _, _ = watched_run(rule, battery=250.0)
+@pytest.mark.parametrize(
+    ("rule", "battery"),
+    [
+        *((rule, 150.0) for rule in RULES),
+        *(pytest.param(rule, 250.0, marks=pytest.mark.slow) for rule in RULES),
+    ],
+)
+def test_each_policy_finds_the_deeper_valley(rule, battery):
+    agent, orders, _, _ = watched_run(rule, battery=battery)
     truth = agent.mission.world.truth(np.stack([o.site for o in orders if isinstance(o, Query)]))
     assert truth.min() < -1.0  # of -1.2 at best
 

@@ -336,6 +336,7 @@ def test_values_are_the_literal_ones_however_many_sites_there_are(score, N):
     check(with_limits(case, home=np.zeros(2), battery=2.2))
 
 
+@pytest.mark.slow  # any number of sites, above, is the guard
 @pytest.mark.parametrize("score", ["dist-ucb", "ei-per-cost"])
 def test_values_are_the_literal_ones_when_paths_visit_more_sites_than_are_kept(score):
     import numba

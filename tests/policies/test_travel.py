@@ -66,7 +66,16 @@ TRAVEL = {
     "gp-ucb": GPUCB(),
     "gp-ucb over cost": GPUCB(per_cost=True),
 }
-KINDS = {"dist-ucb", "exclude", "ducb", "ei-per-cost", "rollout of ucb", "rollout of ei", "ei over cost", "gp-ucb"}
+KINDS = (
+    "dist-ucb",
+    "exclude",
+    "ducb",
+    "ei-per-cost",
+    "rollout of ucb",
+    "rollout of ei",
+    "ei over cost",
+    "gp-ucb",
+)
 each_policy = pytest.mark.parametrize("name", swept(TRAVEL, KINDS))
 
 

@@ -18,8 +18,8 @@ from hypothesis import settings
 from fieldbo._numerics.compiled import when_compiling
 
 LIMIT_S = 1.0
-HEAD_ROOM = 2.0
-"""Processor time per case grows on a busy machine, where caches are shared."""
+HEAD_ROOM = 3.0
+"""Processor time per case grows on a busy machine, where cores and caches are shared."""
 
 SHARED_IMPORTS = ("numba", "matplotlib.figure", "scipy.stats", "shapely", "xarray", "fieldbo.cli")
 MARKED = {"slow", "sweep"}
@@ -87,7 +87,9 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     tests = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("each_choice") and not MARKED & {mark.name for mark in item.iter_markers()}:
+        if item.get_closest_marker("each_choice") and not MARKED & {
+            mark.name for mark in item.iter_markers()
+        }:
             tests[item.nodeid.partition("[")[0]].append(item)
     for cases in tests.values():
         for case in set(cases) - set(each_choice(cases)):
