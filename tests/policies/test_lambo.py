@@ -254,10 +254,11 @@ def test_the_first_step_moves_every_module_and_most_later_ones_only_the_last():
     assert changes.count("heat, press, cool") < 0.2 * len(changes)
 
 
+@pytest.mark.slow  # test_arms guards it without a run
 def test_deeper_trees_move_early_modules_more_rarely():
     def share(depths):
         policy = LaMBO(candidates=64, climbs=1, depths=depths, deepen=0, refinements=0, eta=1e-9)
-        _, _, _, kept = watched_run(policy, battery=300.0)
+        _, _, _, kept = watched_run(policy, battery=480.0)
         changes = [d.why["changes"] for _, _, d in kept if isinstance(d.choice, Query)]
         return np.mean([c.startswith("heat") for c in changes])
 

@@ -2,9 +2,9 @@
 
 A case without a marker runs in ``make test`` and takes less than a second of processor time. ``slow`` marks
 a case that takes longer, ``sweep`` one of many that check a property exhaustively; another case guards the
-property in ``make test``. Of a test of several parameters that is marked ``each_choice``, ``make test`` runs a few
-combinations that hold each value of each parameter; the others are a sweep. A case above the limit without a
-marker fails, unless it compiled loops meanwhile.
+property in ``make test``. Of a test of several parameters that is marked ``each_choice``, ``make test`` runs
+a few combinations that hold each value of each parameter; the others are a sweep. A case above the limit
+without a marker fails, unless it compiled loops meanwhile.
 """
 
 import os
