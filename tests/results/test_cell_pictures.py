@@ -2,120 +2,24 @@
 
 from __future__ import annotations
 
-import io
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from cell_runs import cell_run as run
+from cell_runs import live_cell as live
+from cell_runs import modules
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
+from small_runs import labelled, png, sketch
 
-import fieldbo
-from fieldbo.belief.model import Model
-from fieldbo.belief.question import LevelSet, Optimum
-from fieldbo.costs.chain import Modular, Module
-from fieldbo.costs.control_sets import Subset
-from fieldbo.domain.axes import Axis
-from fieldbo.domain.controls import Controls, ControlSet
-from fieldbo.domain.distributions import Uniform
-from fieldbo.domain.domain import Domain
-from fieldbo.domain.sensor import Sensor
-from fieldbo.messages import Query
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import VehicleSpec
-from fieldbo.policies.contract import Decision, Policy
+from fieldbo.belief.question import LevelSet
+from fieldbo.costs.chain import Modular
 from fieldbo.results import plot
 from fieldbo.results.plot.cell_path import colour_of
-from fieldbo.world.fields.base import Field
-from fieldbo.world.world import Quantity, World
 
 PICTURES = [plot.path_picture, plot.map_picture, plot.curve_picture]
-
-
-class Hill(Field):
-    """Highest at 0.3 on every axis."""
-
-    def values(self, sites, time_s=0.0):
-        return np.exp(-np.sum((sites - 0.3) ** 2, axis=1))
-
-
-@dataclass(frozen=True)
-class InTurn(Policy):
-    """Plays the control sets in turn, or changes the axes in turn, from the last one on."""
-
-    leaves_free = True
-
-    def suggest(self, state, memory):
-        n, d = len(state.orders), state.domain.dimension
-        drawn = state.rng.random(d)
-        sets = state.domain.control_sets
-        if sets:
-            return Decision(Query(drawn, sets[n % len(sets)].controls))
-        kept = np.arange(d) < d - 1 - n % d
-        return Decision(Query(np.where(kept, state.position, drawn)))
-
-
-def axes_of(d):
-    return [Axis(f"x{k + 1}", "mmol/L" if k == 0 else "", 0, 1) for k in range(d)]
-
-
-def modules(d):
-    names = [a.name for a in axes_of(d)]
-    if d == 1:
-        return (Module("only", tuple(names), 2.0),)
-    return (Module("mix", tuple(names[: d // 2]), 40.0), Module("bake", tuple(names[d // 2 :]), 1.0))
-
-
-def sets(d):
-    axes = axes_of(d)
-    names = [a.name for a in axes]
-    some = [names] if d == 1 else [names[: d // 2], names[d // 2 :], names]
-    return tuple(ControlSet.of(one, axes, "control_sets") for one in some)
-
-
-def run(kind, d, question=None, orders=12, **settings):
-    axes = axes_of(d)
-    control_sets = sets(d) if kind == "sets" else ()
-    controls = Controls(control_sets, (Uniform(),) * d) if control_sets else None
-    costs = {
-        "chain": Modular(modules=modules(d)),
-        "sets": Subset(costs=(0.01, 0.1, 1.0)[-len(control_sets) :]),
-    }
-    world = World(
-        "cell",
-        "A cell",
-        Domain.box(axes, 64, controls=controls),
-        costs[kind],
-        "EUR",
-        Sensor(0.01),
-        Quantity("yield", "g"),
-        Hill(),
-    )
-    model = Model(length_scales=(0.5,) * d, learn=False)
-    settings = {"initial": 1, "max_steps": orders, "battery": 500.0} | settings
-    crew = (VehicleSpec(settings.pop("battery"), world.start),)
-    return fieldbo.run(Mission("cell", world, question or Optimum(), InTurn(), model, crew, **settings))
-
-
-def live(result):
-    nothing = dict.fromkeys(
-        ("regret", "best_regret", "movement_regret", "simple_regret", "coverage90"), np.nan
-    )
-    nothing |= dict.fromkeys(("last_play_value", "quality_regret", "cost_regret", "f1"), np.nan)
-    world = replace(result.mission.world, field=None)
-    curve = tuple(replace(s, **nothing) for s in result.curve)
-    return replace(result, mission=replace(result.mission, world=world), curve=curve)
-
-
-def png(figure):
-    out = io.BytesIO()
-    plot.save(figure, out)
-    return out.getvalue()
-
-
-def labelled(figure, label):
-    return [a for ax in figure.axes for a in [*ax.lines, *ax.collections] if a.get_label() == label]
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +58,7 @@ def test_a_level_set_and_a_single_order_draw_too(kind):
 
 
 def test_each_axis_of_a_chain_shows_its_settings_and_where_they_changed(chain):
-    figure = plot.path_picture(chain)
+    figure = sketch(plot.path_picture, chain)
     for axis in range(3):
         ax = figure.axes[axis]
         steps, changes = ax.lines[:2]
@@ -169,7 +73,7 @@ def test_each_axis_of_a_chain_shows_its_settings_and_where_they_changed(chain):
 
 
 def test_variables_left_to_chance_are_drawn_as_rings(played):
-    figure = plot.path_picture(played)
+    figure = sketch(plot.path_picture, played)
     rings = labelled(figure, "left to chance")
     controls = np.array([play.controls for play in played.cell_runs.plays])
     assert len(rings) == 4
@@ -182,7 +86,7 @@ def test_variables_left_to_chance_are_drawn_as_rings(played):
 
 def test_many_axes_become_a_strip_of_colours_lighter_if_left_to_chance():
     result = run("sets", 8)
-    ax = plot.path_picture(result).axes[0]
+    ax = sketch(plot.path_picture, result).axes[0]
     strip, true, reported = (image.get_array() for image in ax.get_images())
     controls = np.array([play.controls for play in result.cell_runs.plays])
     assert strip.shape == (8, len(result.sites), 3)
@@ -194,7 +98,7 @@ def test_many_axes_become_a_strip_of_colours_lighter_if_left_to_chance():
 
 def test_costs_are_bars_by_the_first_module_that_ran_or_by_the_set(chain, played):
     for result in (chain, played):
-        figure = plot.path_picture(result)
+        figure = sketch(plot.path_picture, result)
         (ax,) = [ax for ax in figure.axes if ax.get_ylabel().startswith("cost per")]
         bars = {round(bar.get_x() + bar.get_width() / 2): bar for bar in ax.patches}
         for number, play in enumerate(result.cell_runs.plays):
@@ -203,12 +107,12 @@ def test_costs_are_bars_by_the_first_module_that_ran_or_by_the_set(chain, played
         (whole,) = labelled(figure, "total cost")
         assert whole.get_ydata()[-1] == pytest.approx(result.cost)
         assert figure.axes[-1].get_ylim()[1] >= result.cost
-    assert labelled(plot.path_picture(chain), "battery")
+    assert labelled(sketch(plot.path_picture, chain), "battery")
     assert labelled(figure, "battery: 500 EUR (off scale)")
 
 
 def test_the_total_cost_is_split_among_the_modules_as_their_runs_are_charged(chain):
-    (ax,) = [ax for ax in plot.path_picture(chain).axes if ax.get_ylabel().startswith("total cost")]
+    (ax,) = [ax for ax in sketch(plot.path_picture, chain).axes if ax.get_ylabel().startswith("total cost")]
     mix, bake = (area.get_datalim(ax.transData) for area in ax.collections)
     spent = [one["spent"] for one in chain.summary()["modules"]]
     assert mix.y1 == pytest.approx(spent[0])
@@ -220,7 +124,7 @@ def test_every_module_or_set_is_named_with_its_count_and_its_cost(chain, played)
         (chain, ["mix", "bake"], "4 runs, 160 EUR"),
         (played, ["x1, x2", "x3, x4", "all"], "3 plays, 0.03 EUR"),
     ):
-        figure = plot.path_picture(result)
+        figure = sketch(plot.path_picture, result)
         (ax,) = [ax for ax in figure.axes if [t.get_text() for t in ax.get_yticklabels()] == names]
         assert first in [t.get_text() for t in ax.texts]
         ran = {round(bar.get_x() + bar.get_width() / 2) for bar in ax.patches if bar.get_y() < 0}
@@ -232,7 +136,7 @@ def test_the_curves_show_the_columns_of_the_table(chain, played):
         (chain, ("regret", "best_regret", "movement", "movement_regret")),
         (played, ("regret", "simple_regret", "quality_regret", "cost_regret")),
     ):
-        drawn = [line.get_ydata() for ax in plot.curve_picture(result).axes for line in ax.lines]
+        drawn = [line.get_ydata() for ax in sketch(plot.curve_picture, result).axes for line in ax.lines]
         for column in columns:
             values = [getattr(step, column) for step in result.curve]
             assert any(len(y) == len(values) and np.allclose(y, values) for y in drawn), column
@@ -240,9 +144,9 @@ def test_the_curves_show_the_columns_of_the_table(chain, played):
 
 @pytest.mark.slow
 def test_runs_of_modules_and_plays_of_sets_are_counted_against_cost(chain, played):
-    ax = plot.curve_picture(chain).axes[1]
+    ax = sketch(plot.curve_picture, chain).axes[1]
     assert {line.get_label(): line.get_ydata()[-1] for line in ax.lines} == {"mix": 4, "bake": 12}
-    ax = plot.curve_picture(played).axes[1]
+    ax = sketch(plot.curve_picture, played).axes[1]
     (whole,) = [line for line in ax.lines if line.get_label() == "all plays"]
     np.testing.assert_array_equal(whole.get_ydata(), np.arange(1, 13))
     np.testing.assert_allclose(whole.get_xdata(), [step.cost for step in played.curve])
@@ -250,26 +154,27 @@ def test_runs_of_modules_and_plays_of_sets_are_counted_against_cost(chain, playe
 
 
 def test_sets_that_reach_nine_tenths_of_the_best_are_ticked(played):
-    shares = plot.curve_picture(played).axes[-1]
+    shares = sketch(plot.curve_picture, played).axes[-1]
     good = [one["good_enough_true"] for one in played.summary()["control_sets"]]
     assert [t.get_text().endswith("✓") for t in shares.get_yticklabels()] == good
     assert good[-1]
     assert "90% of the best" in shares.get_xlabel()
-    assert not any("✓" in t.get_text() for t in plot.curve_picture(live(played)).axes[-1].get_yticklabels())
+    shares = sketch(plot.curve_picture, live(played)).axes[-1]
+    assert not any("✓" in t.get_text() for t in shares.get_yticklabels())
 
 
 def test_a_live_cell_shows_the_reported_value_and_no_regret(chain, played):
     for result, axes in ((chain, 4), (played, 3)):
-        figure = plot.curve_picture(live(result))
+        figure = sketch(plot.curve_picture, live(result))
         assert len(figure.axes) == axes
         (line,) = figure.axes[0].lines
         np.testing.assert_array_equal(line.get_ydata(), [step.reported_value for step in result.curve])
-        assert not labelled(plot.path_picture(live(result)), "true optimum")
+        assert not labelled(sketch(plot.path_picture, live(result)), "true optimum")
 
 
 def test_a_legend_covers_no_data(chain):
     figure = plot.curve_picture(chain)
-    png(figure)
+    figure.draw_without_rendering()
     for ax in figure.axes:
         if (legend := ax.get_legend()) is not None:
             assert legend.get_window_extent().y0 >= Axes.get_window_extent(ax).y1 - 1
@@ -281,7 +186,7 @@ def test_names_of_modules_and_the_colour_bar_do_not_overlap():
     cost = Modular(modules=long).within(result.mission.world.domain)
     world = replace(result.mission.world, cost=cost)
     figure = plot.path_picture(replace(result, mission=replace(result.mission, world=world)))
-    png(figure)
+    figure.draw_without_rendering()
     ax, bar = figure.axes[0], figure.axes[0].child_axes[0]
     (right,) = {round(max(Text.get_window_extent(t).x1 for t in ax.texts))}
     assert right < Axes.get_window_extent(bar).x0
@@ -299,7 +204,7 @@ def test_twelve_sets_have_different_colours():
 
 @pytest.mark.parametrize(("kind", "what"), [("sets", "play"), ("chain", "run")])
 def test_a_single_play_or_run_is_written_in_the_singular(kind, what):
-    texts = {t.get_text() for t in plot.curve_picture(run(kind, 3, orders=1)).axes[-1].texts}
+    texts = {t.get_text() for t in sketch(plot.curve_picture, run(kind, 3, orders=1)).axes[-1].texts}
 
     assert f"1 {what}" in texts
     assert f"1 {what}s" not in texts

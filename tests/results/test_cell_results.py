@@ -236,7 +236,7 @@ def test_expected_values_are_averages_over_other_samples_than_those_of_policies(
 def test_expected_values_are_those_of_many_random_draws(hartmann):
     world, rng = hartmann.truth.world, np.random.default_rng(0)
     domain, controls = world.domain, hartmann.sets[1]
-    drawn = np.column_stack([law.draw(rng, 400_000) for law in domain.distributions])
+    drawn = np.column_stack([law.draw(rng, 100_000) for law in domain.distributions])
     few = free_samples(domain, 128)
     errors, old = [], []
     for site in domain.sites[:4]:

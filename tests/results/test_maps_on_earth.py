@@ -2,7 +2,10 @@
 
 import io
 import math
+from contextlib import chdir
+from functools import cache
 from itertools import combinations
+from pathlib import Path
 
 import matplotlib.image
 import numpy as np
@@ -14,6 +17,7 @@ from matplotlib.offsetbox import AnchoredOffsetbox
 from matplotlib.patches import Polygon
 from matplotlib.text import Text
 from pyproj import Geod, Transformer
+from small_runs import png, sketch
 
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
@@ -31,6 +35,23 @@ EVERYWHERE = sorted(SPOTS)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def mapped(tmp_path_factory):
+    """Return the domain and the map of a world on the Earth, made once for each size."""
+
+    @cache
+    def domain_of(name):
+        with chdir(tmp_path_factory.mktemp("earth")):
+            world_on_earth(Path.cwd(), name)
+            return load_world(name).domain
+
+    @cache
+    def made(name, size=(9.0, 6.0)):
+        return domain_of(name), drawn(domain_of(name), *size)
+
+    return made
 
 
 def drawn(domain, width=9.0, height=6.0):
@@ -79,12 +100,11 @@ def edges(ax):
                 )
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", EVERYWHERE)
 @pytest.mark.parametrize("size", [(9.0, 6.0), (4.0, 3.0)])
-def test_degrees_are_those_of_the_very_points_of_the_edge(folder, name, size):
-    world_on_earth(folder, name)
-    domain = load_world(name).domain
-    ax = drawn(domain, *size)
+def test_degrees_are_those_of_the_very_points_of_the_edge(mapped, name, size):
+    domain, ax = mapped(name, size)
     ticks = list(edges(ax))
     to_degrees = Transformer.from_crs(domain.crs, "EPSG:4326", always_xy=True)
     for _, label, place in ticks:
@@ -103,10 +123,8 @@ def test_degrees_are_those_of_the_very_points_of_the_edge(folder, name, size):
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
-def test_eastings_and_northings_are_given_in_full(folder, name):
-    world_on_earth(folder, name)
-    domain = load_world(name).domain
-    ax = drawn(domain)
+def test_eastings_and_northings_are_given_in_full(mapped, name):
+    domain, ax = mapped(name)
     for axis in (ax.xaxis, ax.yaxis):
         shown = [label.get_text() for label in axis.get_majorticklabels()]
         assert [float(text) for text in shown] == axis.get_majorticklocs().tolist()
@@ -121,10 +139,9 @@ def legend(ax):
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
-def test_the_scale_bar_is_as_long_on_the_ground_as_it_says(folder, name):
-    world_on_earth(folder, name)
-    domain = load_world(name).domain
-    box = legend(drawn(domain))
+def test_the_scale_bar_is_as_long_on_the_ground_as_it_says(mapped, name):
+    domain, ax = mapped(name)
+    box = legend(ax)
     (bar,) = box.findobj(Line2D)
     (label,) = {text.get_text() for text in box.findobj(Text)} - {"N"}
     ends = np.column_stack([domain.middle[0] + np.array(bar.get_xdata()), np.full(2, domain.middle[1])])
@@ -135,10 +152,9 @@ def test_the_scale_bar_is_as_long_on_the_ground_as_it_says(folder, name):
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
-def test_the_arrow_leads_to_true_north(folder, name):
-    world_on_earth(folder, name)
-    domain = load_world(name).domain
-    left, right = legend(drawn(domain)).findobj(Polygon)
+def test_the_arrow_leads_to_true_north(mapped, name):
+    domain, ax = mapped(name)
+    left, right = legend(ax).findobj(Polygon)
     tip, tail = left.get_xy()[0], (left.get_xy()[1] + right.get_xy()[1]) / 2.0
     towards = (tip - tail) / np.linalg.norm(tip - tail)
     start = domain.middle
@@ -170,8 +186,8 @@ def test_a_map_without_a_crs_is_as_before():
 
 
 def test_a_sheet_of_maps_has_degrees_outside_and_one_scale_bar(folder):
-    result = run(load_mission(world_on_earth(folder)))
-    figure = plot.map_picture(result)
+    result = run(load_mission(world_on_earth(folder, spacing=40)))
+    figure = sketch(plot.map_picture, result)
     figure.draw_without_rendering()
     maps = [ax for ax in figure.axes if hasattr(ax, "child_axes") and ax.get_subplotspec() is not None]
     sides = [sorted(t._orientation for t in ax.child_axes if hasattr(t, "_functions")) for ax in maps]
@@ -179,12 +195,11 @@ def test_a_sheet_of_maps_has_degrees_outside_and_one_scale_bar(folder):
     assert [sum(isinstance(a, AnchoredOffsetbox) for a in ax.artists) for ax in maps] == [1, 0, 0, 0]
 
 
-@pytest.mark.parametrize("picture", [plot.path_picture, plot.map_picture])
+@pytest.mark.parametrize(
+    "picture", [plot.path_picture, pytest.param(plot.map_picture, marks=pytest.mark.slow)]
+)
 def test_pictures_of_a_run_on_earth_are_saved_alike_twice(folder, picture):
-    result = run(load_mission(world_on_earth(folder, "arctic")))
-    first, second = io.BytesIO(), io.BytesIO()
-    plot.save(picture(result), first)
-    plot.save(picture(result), second)
-    assert first.getvalue() == second.getvalue()
-    first.seek(0)
-    assert matplotlib.image.imread(first).std() > 0.05
+    result = run(load_mission(world_on_earth(folder, "arctic", spacing=40)))
+    first, second = png(picture(result)), png(picture(result))
+    assert first == second
+    assert matplotlib.image.imread(io.BytesIO(first)).std() > 0.05

@@ -6,14 +6,12 @@ from dataclasses import replace
 import matplotlib as mpl
 import numpy as np
 import pytest
+from cell_runs import cell_run, live_cell
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from test_cell_pictures import live as live_cell
-from test_cell_pictures import run as cell
-from test_plot import QUESTIONS, live, small_mission
+from small_runs import QUESTIONS, live, sketch, small_run
 
-import fieldbo
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.results import plot
 from fieldbo.results.plot.style import RED, hue, shade
@@ -23,22 +21,22 @@ PANELS = ["path", "map", "curve", "ledger", "readings"]
 
 @pytest.fixture(scope="module")
 def grid():
-    return fieldbo.run(small_mission())
+    return small_run()
 
 
 @pytest.fixture(scope="module")
 def optimum():
-    return fieldbo.run(small_mission(question=QUESTIONS["maximum"]))
+    return small_run(question=QUESTIONS["maximum"])
 
 
 def runs():
     return {
-        "line": fieldbo.run(small_mission("line")),
-        "scattered": fieldbo.run(small_mission("scattered")),
-        "box": fieldbo.run(small_mission("box", question=QUESTIONS["maximum"])),
-        "live": live(fieldbo.run(small_mission())),
-        "chain": cell("chain", 3),
-        "sets": live_cell(cell("sets", 4)),
+        "line": small_run("line"),
+        "scattered": small_run("scattered"),
+        "box": small_run("box", question=QUESTIONS["maximum"]),
+        "live": live(small_run()),
+        "chain": cell_run("chain", 3),
+        "sets": live_cell(cell_run("sets", 4)),
     }
 
 
@@ -108,7 +106,7 @@ def test_the_curve_is_the_column_of_the_table(grid):
 
 def test_curves_of_two_runs_share_axes_that_hold_both(optimum):
     ax = axes()
-    dear = fieldbo.run(small_mission(battery=900.0, question=QUESTIONS["maximum"]))
+    dear = small_run(battery=900.0, question=QUESTIONS["maximum"])
     lowest = []
     for result in (dear, optimum):
         for line in result.plot.curve(ax, "regret").values():
@@ -231,10 +229,11 @@ def test_a_path_in_one_colour_has_that_colour_on_every_leg(grid):
     assert drawn["path"].get_linewidths() == [4]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", ["ledger", "readings"])
 @pytest.mark.parametrize("width", ["screen", "column", "page"])
 def test_the_new_pictures_come_in_all_widths(grid, name, width):
     figure = getattr(plot, f"{name}_picture")(grid, width)
     inches = {"column": 3.5, "page": 7.2}.get(width, 9)
     assert figure.get_figwidth() == inches
-    assert plot.layer_picture(grid, "error", width).axes
+    assert sketch(plot.layer_picture, grid, "error", width).axes

@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shapely
+from cell_runs import cell_run
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.legend import Legend
 from matplotlib.offsetbox import AnchoredOffsetbox
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Text
-from test_cell_pictures import run as cell
-from test_plot import AXES, CROWDED, DOMAINS, OUTLINE, QUESTIONS, small_mission
+from small_runs import AXES, DOMAINS, OUTLINE, QUESTIONS, sketch, small_mission, small_run
+from tiers import swept
 
 import fieldbo
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.results import plot
 from fieldbo.results.metrics import REGRET
@@ -32,19 +32,16 @@ from fieldbo.results.plot.widths import all_axes
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 WIDTHS = {"screen": None, "column": 3.5, "page": 7.2}
 RUNS = {
-    "line": lambda: fieldbo.run(small_mission("line")),
-    "obstacles": lambda: fieldbo.run(small_mission("obstacles")),
-    "optimum": lambda: fieldbo.run(small_mission("continuous 2", question=QUESTIONS["minimum"])),
+    "line": lambda: small_run("line"),
+    "obstacles": lambda: small_run("obstacles"),
+    "optimum": lambda: small_run("continuous 2", question=QUESTIONS["minimum"]),
     "square": lambda: fieldbo.run(fieldbo.load_mission("se-optimum-ei", {"agent": {"max_steps": 3}})),
-    "slices": lambda: fieldbo.run(small_mission("box")),
-    "four axes": lambda: fieldbo.run(small_mission("four axes", question=QUESTIONS["maximum"])),
-    "chain": lambda: cell("chain", 3),
-    "sets": lambda: cell("sets", 4),
-    "many settings": lambda: cell("chain", 8),
+    "slices": lambda: small_run("box"),
+    "four axes": lambda: small_run("four axes", question=QUESTIONS["maximum"]),
+    "chain": lambda: cell_run("chain", 3),
+    "sets": lambda: cell_run("sets", 4),
+    "many settings": lambda: cell_run("chain", 8),
 }
-
-
-CROWDED["box with a wall"] = Domain.grid(AXES, (26, 16), obstacles=[Obstacle("wall", (60, -5), (70, 65))])
 
 
 def hexagons():
@@ -70,6 +67,10 @@ def drawn(result, kind, width):
     if kind == "world":
         return plot.world_picture(result.mission.world, 6.0, width)
     return getattr(plot, f"{kind}_picture")(result, width)
+
+
+def sketched(result, kind, width):
+    return sketch(getattr(plot, f"{kind}_picture"), result, width)
 
 
 def written(figure, format):
@@ -115,8 +116,9 @@ def test_a_picture_is_written_in_its_format_with_the_same_bytes_each_time(result
     assert b"<dc:date" not in first
 
 
-def test_fonts_are_embedded_as_truetype_and_text_in_svg_stays_text(results):
-    figure = drawn(results("obstacles"), "path", "page")
+def test_fonts_are_embedded_as_truetype_and_text_in_svg_stays_text():
+    figure = new_figure(3, 2)
+    figure.subplots().set_xlabel("east (m)")
     pdf, svg = written(figure, "pdf"), written(figure, "svg").decode()
     assert b"/FontFile2" in pdf
     assert b"/Type3" not in pdf
@@ -131,8 +133,9 @@ def test_a_pdf_is_as_wide_as_a_column_or_a_page(results, width):
     assert float(found) == pytest.approx(72 * WIDTHS[width])
 
 
-def test_the_extension_chooses_the_format(results, tmp_path):
-    figure = drawn(results("line"), "curve", "screen")
+def test_the_extension_chooses_the_format(tmp_path):
+    figure = new_figure(3, 2)
+    figure.subplots()
     for name, format in (("a.pdf", "pdf"), ("b.SVG", "svg"), ("c.png", "png"), ("d", "png")):
         plot.save(figure, tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(MAGIC[format])
@@ -226,11 +229,11 @@ def test_a_comparison_is_legible_at_every_width_and_says_what_its_bands_are(widt
 @pytest.mark.slow
 def test_panels_have_letters_on_paper_only_and_a_column_has_no_headline(results):
     for width in WIDTHS:
-        figure = drawn(results("obstacles"), "map", width)
+        figure = sketched(results("obstacles"), "map", width)
         letters = [ax.get_title()[:3] for ax in figure.axes]
         assert (letters == ["(a)", "(b)", "(c)", "(d)"]) == (width != "screen")
         assert (figure._suptitle is None) == (width == "column")
-    assert not drawn(results("obstacles"), "path", "column").axes[0].get_title()
+    assert not sketched(results("obstacles"), "path", "column").axes[0].get_title()
 
 
 def test_maps_keep_their_aspect_on_paper_without_empty_space(results):
@@ -246,7 +249,7 @@ def test_maps_keep_their_aspect_on_paper_without_empty_space(results):
 
 
 def test_the_scale_moves_away_from_marks_and_numbers_from_the_scale(results):
-    figure = plot.world_picture(fieldbo.load_world("lake-places"), width="column")
+    figure = plot.world_picture(fieldbo.load_world("lake-places"))
     (ax,) = figure.axes
     (scale,) = (a for a in ax.artists if isinstance(a, AnchoredOffsetbox))
     before = scale.get_window_extent()
@@ -262,12 +265,11 @@ def test_the_scale_moves_away_from_marks_and_numbers_from_the_scale(results):
     assert not after.overlaps(number)
 
 
-@pytest.mark.parametrize("readings", [10, 50, 200, 500])
+@pytest.mark.parametrize("readings", swept([10, 50, 200, 500], [10, 500]))
 def test_long_paths_have_few_arrows_and_numbers_and_smaller_marks(readings):
-    mission = replace(small_mission("obstacles", battery=1e6), max_steps=10)
-    short = fieldbo.run(mission)
-    rng = np.random.default_rng(0)
-    sites = mission.world.domain.sites[rng.integers(mission.world.domain.size, size=readings)]
+    short = small_run("obstacles", battery=1e6)
+    rng, domain = np.random.default_rng(0), short.mission.world.domain
+    sites = domain.sites[rng.integers(domain.size, size=readings)]
     many = [
         replace(short.observations[0], order=f"x/{k}", sites=s[None], position=s) for k, s in enumerate(sites)
     ]
@@ -285,7 +287,7 @@ def test_long_paths_have_few_arrows_and_numbers_and_smaller_marks(readings):
 
 
 def test_the_colour_of_a_path_runs_from_its_first_leg_to_its_last(results):
-    figure = drawn(results("obstacles"), "path", "screen")
+    figure = sketched(results("obstacles"), "path", "screen")
     (legs,) = [c for c in figure.axes[0].collections if getattr(c, "get_segments", None) and c.zorder > 3]
     path = results("obstacles").path
     np.testing.assert_array_equal(np.array(legs.get_segments())[:, 0], path[:-1])
@@ -298,7 +300,7 @@ def test_the_colour_of_a_path_runs_from_its_first_leg_to_its_last(results):
 
 def pixels_of(domain, *, level=False):
     """Return the colours (P, 3) of a map's pixels and their places (P, 2)."""
-    figure = new_figure(8, 5)
+    figure = new_figure(5, 3)
     ax = figure.subplots()
     frame(ax, domain, solid=())
     field(ax, domain, np.linspace(1, 2, domain.size), "", VALUE)
@@ -381,7 +383,7 @@ def test_a_level_among_scattered_sites_is_drawn_within_the_shore():
 
 def test_the_expected_f1_ends_with_its_90_percent_interval(results):
     result = results("obstacles")
-    ax = drawn(result, "curve", "screen").axes[0]
+    ax = sketched(result, "curve", "screen").axes[0]
     (bar,) = [c for c in ax.collections if c.get_label() == "expected F1: final 90% interval"]
     ((low, high),) = [segment[:, 1] for segment in bar.get_segments()]
     expected = result.summary()["expected_f1_interval90"]
@@ -413,6 +415,10 @@ def test_a_world_is_drawn_in_the_format_of_the_file(said, tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     said("show", "lake-transect", "--out", "x.pdf")
     assert Path("x.pdf").read_bytes().startswith(MAGIC["pdf"])
+
+
+def test_a_world_is_drawn_in_the_format_asked_for(said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert "lake-transect.svg" in said("show", "lake-transect", "--format", "svg", "--width", "column")
     assert Path("lake-transect.svg").read_bytes().startswith(MAGIC["svg"])
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import shapely
+from small_runs import sketch
 
 import fieldbo
 from fieldbo.results import plot
@@ -45,7 +46,7 @@ def test_maps_have_the_class_unknown(corner):
 
 
 def test_the_picture_names_unknown_sites(corner):
-    figure = plot.map_picture(corner[0])
+    figure = sketch(plot.map_picture, corner[0])
     labels = [t.get_text() for ax in figure.axes for t in (*ax.get_yticklabels(), *ax.get_xticklabels())]
     labels += [t.get_text() for ax in figure.axes for c in ax.child_axes for t in c.get_yticklabels()]
     assert "unknown" in labels
