@@ -511,15 +511,27 @@ def test_a_wrong_comparison_is_rejected(expect_rejected, args, part):
     expect_rejected(*COMPARE, *args, parts=[part])
 
 
+@pytest.fixture
+def compared(_place, command):
+    """Leave the table of a comparison in the folder; it is made once."""
+    if not COMPARED:
+        assert command(*COMPARE, "--out", "o.csv", "--set", "agent.max_steps=2")[0] == 0
+        COMPARED.append(Path("o.csv").read_bytes())
+    write("o.csv", COMPARED[0])
+
+
+COMPARED = []
+
+
+@pytest.mark.usefixtures("compared")
 @pytest.mark.parametrize(("file", "old", "new"), [("m.toml", "= 30", "= 20"), (TINY_FILE, "0.1", "0.2")])
-def test_an_old_table_of_a_changed_mission_or_world_is_rejected(command, expect_rejected, file, old, new):
-    assert command(*COMPARE, "--out", "o.csv", "--set", "agent.max_steps=2")[0] == 0
+def test_an_old_table_of_a_changed_mission_or_world_is_rejected(expect_rejected, file, old, new):
     edit(file, old, new)
     expect_rejected(*COMPARE, "--out", "o.csv", "--set", "agent.max_steps=2", parts=["o.csv", "--out"])
 
 
-def test_a_table_with_a_damaged_line_is_rejected_with_its_line(command, expect_rejected):
-    assert command(*COMPARE, "--out", "o.csv", "--set", "agent.max_steps=2")[0] == 0
+@pytest.mark.usefixtures("compared")
+def test_a_table_with_a_damaged_line_is_rejected_with_its_line(expect_rejected):
     lines = Path("o.csv").read_text().splitlines()
     write("o.csv", "\n".join([*lines[:2], "step,m,zero", *lines[2:], ""]))
     expect_rejected(*COMPARE, "--out", "o.csv", "--set", "agent.max_steps=2", parts=["o.csv, line 3"])
@@ -612,11 +624,12 @@ def test_a_new_world_is_rejected_where_a_file_has_the_name_of_its_folder(expect_
 @pytest.mark.parametrize(
     ("args", "part"),
     [
-        (("run", "m.toml", "--set", "world=tyny"), "did you mean 'tiny'?"),
-        (("check", "binary.toml"), "where:    binary.toml"),
-        (("run", "m.toml", "--set", "world=live"), "--by-hand"),
+        pytest.param(("run", "m.toml", "--set", "world=tyny"), "did you mean 'tiny'?", id="unknown"),
+        pytest.param(("check", "binary.toml"), "where:    binary.toml", id="binary", marks=pytest.mark.sweep),
+        pytest.param(
+            ("run", "m.toml", "--set", "world=live"), "--by-hand", id="live", marks=pytest.mark.sweep
+        ),
     ],
-    ids=["unknown", "binary", "live"],
 )
 def test_a_separate_process_ends_with_2_and_without_a_traceback(args, part):
     write("binary.toml", bytes(range(256)))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -427,6 +428,7 @@ def faults(value, schema):
     return {f"{error.json_path} breaks {error.validator}" for error in found}
 
 
+schema_of = cache(json_schema)
 SHIPPED = [
     *(("mission", f) for f in sorted(shipped("missions").glob("*.toml"))),
     *(("world", f) for f in sorted(shipped("worlds").glob("*/world.toml"))),
@@ -449,8 +451,7 @@ def test_schema_prints_the_json_schema_of_all_installed_kinds(command, kind):
 
 @pytest.mark.parametrize(("kind", "file"), SHIPPED, ids=lambda v: v if isinstance(v, str) else v.stem)
 def test_every_shipped_file_matches_the_schema(kind, file):
-    schema = json_schema(kind)
-    assert faults(tomllib.loads(file.read_text()), schema) == set()
+    assert faults(tomllib.loads(file.read_text()), schema_of(kind)) == set()
 
 
 @pytest.mark.parametrize(
@@ -466,7 +467,7 @@ def test_every_shipped_file_matches_the_schema(kind, file):
     ],
 )
 def test_the_schema_finds_errors_in_a_mission(old, new, fault):
-    schema = json_schema("mission")
+    schema = schema_of("mission")
     assert faults(tomllib.loads(MISSION), schema) == set()
     assert old in MISSION
     assert fault in faults(tomllib.loads(MISSION.replace(old, new)), schema)
