@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiers import swept
+from working_folder import write
 
 import fieldbo
 from fieldbo.agent.agent import Agent
@@ -18,7 +20,7 @@ from fieldbo.messages import Correction, Fitted, Lost, Observation, Query, Rejec
 from fieldbo.policies.control_sets.subsets import Subsets
 from fieldbo.runs.correction import correct_run
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import load_run
+from fieldbo.runs.load import load_run, mission_of
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
@@ -58,7 +60,7 @@ seed = 3
 kind = "level-set"
 threshold = 0.2
 [agent]
-battery = 110
+battery = 60
 start = [0, 0]
 home = [0, 0]
 [initial]
@@ -70,17 +72,39 @@ learn = { every = 4 }
 """
 WRONG = 247.0
 FIXED = {"model": {"learn": False}}
+FITTED = {"model": {"average": False}}
 TESTED = {"model": {"outliers": "tested"}}
-MODELS = pytest.mark.parametrize("changed", [FIXED, {}, TESTED], ids=["fixed", "learned", "tested"])
+KINDS = {"fixed": FIXED, "learned": {}, "tested": TESTED}
+MODELS = pytest.mark.parametrize("changed", KINDS.values(), ids=KINDS)
+
+
+def models(kept):
+    """Try every kind of model; all but one are a sweep."""
+    return pytest.mark.parametrize("changed", swept(KINDS.values(), [KINDS[kept]]), ids=KINDS)
+
+
+def settle(folder):
+    """Write a world and a mission into a folder."""
+    write(folder / "tiny/world.toml", WORLD)
+    write(folder / "m.toml", MISSION)
 
 
 @pytest.fixture(autouse=True)
 def _place(tmp_path, monkeypatch):
     """Work in a folder that holds a world and a mission."""
     monkeypatch.chdir(tmp_path)
-    Path("worlds", "tiny").mkdir(parents=True)
-    Path("worlds", "tiny", "world.toml").write_text(WORLD)
-    Path("m.toml").write_text(MISSION)
+    settle(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """The folder of a run that ended, which stays as it is."""
+    place = tmp_path_factory.mktemp("place")
+    settle(place)
+    folder, record = begin(fieldbo.load_mission(str(place / "m.toml"), FIXED), place / "m-1")
+    with record:
+        run(mission_of(record), record=record)
+    return folder
 
 
 def mission(changed=None):
@@ -117,12 +141,24 @@ class Clumsy(Simulated):
         return new
 
 
+ENDED = {}
+"""Results and files of runs that were made, by the number of their folder and what they were made of."""
+
+
 def finished(changed=None, wrong=(), corrects=None):
-    """Run a mission to its end; return its folder and result."""
-    loaded = mission(changed)
-    folder, record = begin(loaded)
-    with record:
-        return folder, run(loaded, [Clumsy(loaded, wrong, corrects)], record)
+    """Run a mission to its end, or write the folder of one that was run; return its folder and result."""
+    number = 1 + len([*Path().glob("runs/m-*")])
+    key = json.dumps([number, changed, sorted(wrong), corrects])
+    if key not in ENDED:
+        loaded = mission(changed)
+        folder, record = begin(loaded)
+        with record:
+            result = run(loaded, [Clumsy(loaded, wrong, corrects)], record)
+        ENDED[key] = result, {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    result, files = ENDED[key]
+    for file, content in files.items():
+        write(file, content)
+    return Path("runs", f"m-{number}"), result
 
 
 def same_map(a, b):
@@ -146,6 +182,7 @@ def kinds(folder):
 # -- the same map ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.each_choice
 @MODELS
 @pytest.mark.parametrize("wrong", [0, 3, 5])
 @pytest.mark.parametrize("later", [1, 4])
@@ -160,7 +197,7 @@ def test_a_corrected_run_ends_with_the_map_of_one_that_never_had_the_error(chang
     assert kinds(folder).count("correction") == 1
 
 
-@MODELS
+@models("tested")
 def test_several_corrections_in_any_order_leave_no_trace(changed):
     _, right = finished(changed)
 
@@ -169,7 +206,7 @@ def test_several_corrections_in_any_order_leave_no_trace(changed):
     same_map(corrected, right)
 
 
-@MODELS
+@models("learned")
 def test_a_correction_after_a_resume_leaves_no_trace(changed):
     _, right = finished(changed)
     loaded = mission(changed)
@@ -190,18 +227,19 @@ def test_a_correction_after_a_resume_leaves_no_trace(changed):
     same_map(result, right)
 
 
-def test_an_error_that_is_corrected_at_once_leaves_no_trace_in_the_curve():
-    _, right = finished()
+@models("fixed")
+def test_an_error_that_is_corrected_at_once_leaves_no_trace_in_the_curve(changed):
+    _, right = finished(changed)
 
-    _, corrected = finished(None, {5}, {6: 5})
+    _, corrected = finished(changed, {5}, {6: 5})
 
     scores = [[replace(step, coverage90=0.0) for step in result.curve] for result in (corrected, right)]
     assert scores[0] == scores[1]
 
 
 def test_an_uncorrected_error_ruins_the_map():
-    _, right = finished()
-    _, wrong = finished(None, {5})
+    _, right = finished(FIXED)
+    _, wrong = finished(FIXED, {5})
 
     assert np.abs(wrong.maps()["mean"].values - right.maps()["mean"].values).max() > 1
 
@@ -230,7 +268,7 @@ def test_a_correction_keeps_costs_and_places():
 
 
 def test_the_readings_and_notes_of_a_result_show_the_correction():
-    _, result = finished(None, {5}, {6: 5})
+    _, result = finished(FIXED, {5}, {6: 5})
 
     assert WRONG not in result.values
     assert "corrections of readings: 1; the record keeps what was reported first" in result.notes
@@ -358,9 +396,8 @@ def test_the_arms_of_a_chain_are_equally_probable_after_a_correction_and_losses_
 # -- by the command --------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@MODELS
-@pytest.mark.parametrize("wrong", [0, 5])
+@pytest.mark.parametrize("wrong", swept([0, 5], [5]))
+@models("fixed")
 def test_a_run_corrected_after_its_end_has_the_map_of_one_that_never_had_the_error(changed, wrong, command):
     _, right = finished(changed)
     folder, before = finished(changed, {wrong})
@@ -380,7 +417,7 @@ def test_a_run_corrected_after_its_end_has_the_map_of_one_that_never_had_the_err
 
 @pytest.mark.slow
 def test_a_run_is_corrected_with_a_comma_as_failed_and_below_zero(command):
-    folder, _ = finished()
+    folder, _ = finished(FIXED)
     for typed, stored in (("24,7", 24.7), ("-3,5", -3.5), ("FAILED", None), ("1e-3", 0.001)):
         code, _, err = command("correct", folder.name, "2", typed)
         assert (code, err) == (0, "")
@@ -414,15 +451,14 @@ def test_the_record_keeps_the_wrong_reading_and_appends_the_correction(command):
         (("9" * 5000, "1"), "has no reading"),
     ],
 )
-def test_an_impossible_correction_is_an_error_that_writes_nothing(args, problem, command):
-    folder, _ = finished()
-    before = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+def test_an_impossible_correction_is_an_error_that_writes_nothing(args, problem, command, ended):
+    before = {file.name: file.read_bytes() for file in ended.iterdir() if file.is_file()}
 
-    code, _, err = command("correct", folder, *args)
+    code, _, err = command("correct", ended, *args)
 
     assert code == 2
     assert problem in err
-    assert {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()} == before
+    assert {file.name: file.read_bytes() for file in ended.iterdir() if file.is_file()} == before
 
 
 def killed_after_the_correction(folder, order, value):
@@ -433,7 +469,7 @@ def killed_after_the_correction(folder, order, value):
 
 
 def test_a_correction_and_its_fits_are_recorded_together_or_not_at_all(monkeypatch):
-    folder, _ = finished(None, {2})
+    folder, _ = finished(FITTED, {2})
     before = kinds(folder)
 
     def die(self):
@@ -451,10 +487,9 @@ def test_a_correction_and_its_fits_are_recorded_together_or_not_at_all(monkeypat
     assert set(added[1:]) == {"fitted"}
 
 
-@pytest.mark.slow
 def test_fits_that_are_left_to_repeat_are_repeated_when_an_ended_run_is_resumed():
-    _, right = finished()
-    folder, _ = finished(None, {2})
+    _, right = finished(FITTED)
+    folder, _ = finished(FITTED, {2})
     killed_after_the_correction(folder, 2, float(right.observations[2].values[0]))
     assert load_run(folder).agent.online_model.to_repeat
 
@@ -465,8 +500,8 @@ def test_fits_that_are_left_to_repeat_are_repeated_when_an_ended_run_is_resumed(
 
 
 def test_fits_that_are_left_to_repeat_are_repeated_before_a_run_ends(monkeypatch):
-    _, right = finished()
-    loaded = mission()
+    _, right = finished(FITTED)
+    loaded = mission(FITTED)
     folder, record = begin(loaded)
 
     def die(self, reason):
@@ -486,7 +521,7 @@ def test_fits_that_are_left_to_repeat_are_repeated_before_a_run_ends(monkeypatch
 
 
 def test_a_run_in_progress_is_not_corrected_from_elsewhere(command):
-    folder, _ = finished()
+    folder, _ = finished(FIXED)
     with Record(folder / "run.sqlite") as record:
         record.claim()
         code, _, err = command("correct", folder, "2", "1")
@@ -496,8 +531,8 @@ def test_a_run_in_progress_is_not_corrected_from_elsewhere(command):
 
 
 def test_an_interrupted_run_goes_on_after_a_correction(command):
-    _, right = finished()
-    loaded = mission()
+    _, right = finished(FITTED)
+    loaded = mission(FITTED)
     folder, record = begin(loaded)
 
     def stop(step):
@@ -516,7 +551,7 @@ def test_an_interrupted_run_goes_on_after_a_correction(command):
 
 @pytest.mark.parametrize("kind", ["csv", "netcdf", "mcap"])
 def test_a_corrected_run_exports_the_right_reading(kind, command):
-    folder, _ = finished(None, {5}, {6: 5})
+    folder, _ = finished(FIXED, {5}, {6: 5})
 
     code, _, err = command("export", folder, kind, "--out", "exported")
 
@@ -567,6 +602,7 @@ VALUES = ["24.7", "25.1", "31", "28.4", "26", "27", "29.5"]
 RIGHT = [text for value in VALUES for text in ("", value, "")]
 
 
+@pytest.mark.each_choice
 @MODELS
 @pytest.mark.parametrize("wrong", [0, 2, 4, 6])
 def test_a_reading_undone_by_hand_leaves_no_trace(changed, wrong):
@@ -583,7 +619,7 @@ def test_a_reading_undone_by_hand_leaves_no_trace(changed, wrong):
     same_map(load_run(folder).result(), right)
 
 
-@MODELS
+@models("fixed")
 def test_an_earlier_reading_is_corrected_at_any_question(changed):
     right, _, _ = by_hand(*RIGHT, changed=changed)
     for at in (12, 13, 14):  # the position, the value and the cost of order 4
@@ -700,7 +736,23 @@ def test_a_reading_far_away_is_taken_once_confirmed():
 
 
 def test_a_cost_ten_spreads_away_is_questioned():
-    result, _, typist = by_hand("", "24", "2", "", "25", "2.5", "", "26", "3", "", "27", "90", "", "9")
+    result, _, typist = by_hand(
+        "",
+        "24",
+        "2",
+        "",
+        "25",
+        "2.5",
+        "",
+        "26",
+        "3",
+        "",
+        "27",
+        "90",
+        "",
+        "9",
+        changed={"agent": {"battery": 110}},
+    )
 
     [question] = [prompt for prompt in typist.asked if "really" in prompt]
     assert question.endswith("so far; really 90? [y/N] ")
@@ -708,11 +760,11 @@ def test_a_cost_ten_spreads_away_is_questioned():
 
 
 def test_a_correction_by_hand_after_a_resume_leaves_no_trace():
-    right, _, _ = by_hand(*RIGHT)
+    right, _, _ = by_hand(*RIGHT, changed=FITTED)
     typed = RIGHT[:12]
     typed[7] = "21"
-    _, folder, _ = by_hand(*typed)
-    loaded = mission()
+    _, folder, _ = by_hand(*typed, changed=FITTED)
+    loaded = mission(FITTED)
     typist = Typist(loaded, "correct 2 31", *RIGHT[12:])
 
     with Record(folder / "run.sqlite") as record, pytest.raises(Interrupted) as stopped:
@@ -900,8 +952,9 @@ def answered_wrongly(changed=FIXED):
     return folder, result
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("changed", [FIXED, {}], ids=["fixed", "learned"])
+@pytest.mark.parametrize(
+    "changed", [FIXED, pytest.param({}, marks=pytest.mark.slow)], ids=["fixed", "learned"]
+)
 def test_a_run_whose_answer_a_correction_undoes_can_be_resumed(changed, command):
     folder, before = answered_wrongly(changed)
 
@@ -940,7 +993,6 @@ def test_the_record_keeps_the_end_the_correction_and_the_resumption():
     assert load_run(folder).result().values.tolist() == result.values.tolist()
 
 
-@pytest.mark.slow
 def test_an_answer_that_a_correction_leaves_stands(command):
     folder, result = answered_wrongly()
 
@@ -954,7 +1006,6 @@ def test_an_answer_that_a_correction_leaves_stands(command):
     assert load_run(folder).result().end_reason is result.end_reason
 
 
-@pytest.mark.slow
 def test_a_battery_that_was_spent_is_not_resumed_after_a_correction(command):
     folder, result = finished(FIXED, {2})
     assert str(result.end_reason) == "battery spent"
