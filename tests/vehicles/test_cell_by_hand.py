@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fieldbo
+from fieldbo.clock import MACHINE_CLOCK
 from fieldbo.domain.axes import Axis
 from fieldbo.messages import Query, Rejected
 from fieldbo.vehicles.by_hand import ByHand
@@ -391,7 +392,6 @@ def test_settings_are_printed_to_a_hundred_thousandth_of_the_axis():
 # -- whole runs ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("world", "costs"), [(CHAIN, "declared"), (CHAIN, "unknown"), (SETS, "unknown")])
 def test_a_live_cell_runs_by_hand(command, monkeypatch, world, costs):
     cell(world, costs=costs)
@@ -403,7 +403,7 @@ def test_a_live_cell_runs_by_hand(command, monkeypatch, world, costs):
             raise EOFError
         return "" if "[" in prompt else f"{1 + len(prompts) % 3}"
 
-    monkeypatch.setattr("fieldbo.vehicles.by_hand.ByHand.__init__.__defaults__", (0, typed, print))
+    monkeypatch.setattr(ByHand.__init__, "__defaults__", (0, typed, print, MACHINE_CLOCK))
 
     code, out, err = command("run", "m.toml", "--by-hand", "--out", "r")
 
