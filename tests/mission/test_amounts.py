@@ -95,7 +95,7 @@ def test_a_battery_and_a_reserve_in_percent_are_of_the_full_battery():
 
 def test_the_vehicle_s_full_battery_comes_before_the_mission_s_and_a_record_keeps_it(tmp_path):
     of_vehicle = full_battery([boat(battery='full = "3 h"')])
-    overrides = {"agent": {"battery": "10 %", "full_battery": "2 h"}}
+    overrides = {"agent": {"battery": "10 %", "full_battery": "2 h", "max_steps": 1}}
     mission = fieldbo.load_mission(LAKE, overrides, of_vehicle)
     assert mission.vehicles[0].battery == 1080.0
     folder, record = begin(mission, tmp_path / "run")

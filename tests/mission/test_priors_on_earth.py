@@ -1,5 +1,8 @@
 """Earlier readings in degrees, and prior means and truths from rasters in another CRS."""
 
+import shutil
+from contextlib import chdir
+
 import numpy as np
 import pytest
 import rasterio
@@ -83,14 +86,24 @@ def test_a_raster_elsewhere_does_not_cover_the_lake(tmp_path):
         check_covers(mean, DOMAIN, "m.nc", "prior.mean")
 
 
-@pytest.fixture
-def at_lake(tmp_path, monkeypatch):
-    write_lake(tmp_path)
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Return a folder in which the world of the lake was made."""
+    folder = tmp_path_factory.mktemp("made")
+    write_lake(folder)
     place = ("--outline", "lake.geojson", "--avoid", "swimmers.geojson", "--start", f"{START[0]},{START[1]}")
     columns = ("--lat", "lat", "--lon", "lon", "--value", "chl", "--spacing", "20 m", "--battery", "20 min")
-    done = CliRunner().invoke(app, ["new", "world", "kessel", "--csv", "sonde.csv", *columns, *place])
+    with chdir(folder):
+        done = CliRunner().invoke(app, ["new", "world", "kessel", "--csv", "sonde.csv", *columns, *place])
     assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.fixture
+def at_lake(made, tmp_path, monkeypatch):
+    """Work in a copy of that folder."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
