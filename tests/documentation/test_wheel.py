@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -39,10 +40,20 @@ def test_twine_accepts_the_wheel_and_the_sdist(dist):
     call(sys.executable, "-m", "twine", "check", "--strict", *files, cwd=dist)
 
 
+def test_the_wheel_is_made_of_the_package_the_worlds_and_the_missions():
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = told["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["packages"] == ["fieldbo"]
+    assert wheel["force-include"] == {what: f"fieldbo/_catalogue/{what}" for what in ("worlds", "missions")}
+    assert (ROOT / "fieldbo" / "py.typed").is_file()
+
+
+@pytest.mark.slow
 def test_check_wheel_contents_accepts_the_wheel(wheel):
     assert "OK" in call(Path(sys.executable).parent / "check-wheel-contents", wheel, cwd=wheel.parent)
 
 
+@pytest.mark.slow
 def test_the_wheel_contains_every_module_page_world_and_mission_and_py_typed(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert "fieldbo/py.typed" in names

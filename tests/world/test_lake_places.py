@@ -6,6 +6,7 @@ import shutil
 import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -42,9 +43,14 @@ def survey():
         return list(csv.reader(file))[2:]
 
 
+@cache
+def result_of(name):
+    return fieldbo.run(fieldbo.load_mission(name))
+
+
 @pytest.fixture(scope="module", params=MISSIONS)
 def result(request):
-    return fieldbo.run(fieldbo.load_mission(request.param))
+    return result_of(request.param)
 
 
 def ashore(world, track):
@@ -71,7 +77,7 @@ def test_a_mission_goes_round_the_spit_and_ends_at_its_jetty(world, result):
 
 
 def test_the_missions_find_what_they_look_for():
-    level_set, optimum = (fieldbo.run(fieldbo.load_mission(name)) for name in MISSIONS)
+    level_set, optimum = map(result_of, MISSIONS)
     assert level_set.f1 > 0.9
     assert optimum.regret < 1.0
 

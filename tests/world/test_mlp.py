@@ -8,6 +8,7 @@ import pytest
 from checkout import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
+from tiers import swept
 
 import fieldbo
 from fieldbo.belief.question import Optimum
@@ -54,13 +55,14 @@ def no_training(monkeypatch):
     monkeypatch.setattr(mlp, "trained_error", refused)
 
 
-def test_rows_of_the_table_are_reproducible():
+@pytest.mark.parametrize("which", swept(["first", "best"], ["first"]))
+def test_rows_of_the_table_are_reproducible(which):
     told = rows()
     best = min(range(len(told)), key=lambda i: float(told[i]["test_error"]))
-    for i in (0, best):
-        site = np.array([float(told[i][a.name]) for a in AXES])
-        # other versions of the library may tell a case or two otherwise
-        assert trained_error(Settings.at(site)) == pytest.approx(float(told[i]["test_error"]), abs=5 / CASES)
+    i = 0 if which == "first" else best
+    site = np.array([float(told[i][a.name]) for a in AXES])
+    # other versions of the library may tell a case or two otherwise
+    assert trained_error(Settings.at(site)) == pytest.approx(float(told[i]["test_error"]), abs=5 / CASES)
 
 
 def test_the_same_settings_have_the_same_error_bit_for_bit_and_training_warns_of_nothing():

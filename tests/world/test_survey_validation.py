@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tiers import swept
 
 from fieldbo.belief.cross_validation import predict_left_out
 from fieldbo.belief.kernels import Matern52
@@ -160,7 +161,7 @@ def test_few_readings_have_three_blocks_or_none(n):
 # -- what follows for the map ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", swept(range(3), [0]))
 @pytest.mark.parametrize("gap", [60.0, 120.0])
 def test_the_expected_error_lies_between_that_of_single_readings_and_that_of_lines(gap, seed):
     sites, count = lawn(gap)
@@ -173,7 +174,7 @@ def test_the_expected_error_lies_between_that_of_single_readings_and_that_of_lin
 
 
 def test_lines_that_disagree_show_in_the_coverage_of_lines_only():
-    sites, _ = lawn(40.0)
+    sites, _ = lawn(60.0)
     labels = lines_of(sites / SCALE)
     drift = 0.3 * np.random.default_rng(0).standard_normal(labels.max() + 1)
     field, validation, error = survey_of(sites, 0, offsets=drift[labels])
