@@ -20,10 +20,13 @@ from fieldbo.console.follower import Follower
 from fieldbo.console.start import start
 from fieldbo.console.view import View
 from fieldbo.errors import InputError
+from fieldbo.messages import Command
+from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.folder import begin
 from fieldbo.runs.record.record import Record
 
 TOKEN = "a-token-for-tests-0123456789"
+FEW = {"agent": {"max_steps": 3}, "model": {"learn": False}}
 
 
 class Console:
@@ -75,16 +78,13 @@ def rows_of(run):
 def console(tmp_path_factory):
     folder = tmp_path_factory.mktemp("console")
     started = Console(
-        folder, "lake-level-set", "--by-hand", "--out", "runs/lake-1", "--set", "agent.battery=600"
+        folder,
+        *("lake-level-set", "--by-hand", "--out", "runs/lake-1"),
+        *("--set", "agent.battery=600", "--set", "model.learn=false"),
     )
     until(lambda: any(row.kind == "query" for row in rows_of(started.run)), "the first order")
     yield started
-    subprocess.run(
-        [sys.executable, "-m", "fieldbo", "steer", "runs/lake-1", "stop"],
-        cwd=folder,
-        check=False,
-        timeout=SLOW_S,
-    )
+    append(commands_file(started.run / "run.sqlite"), Command("end", "stop"))
     started.close()
 
 
@@ -342,7 +342,7 @@ def recorded(console, given):
 
 
 def test_the_page_says_when_it_is_not_up_to_date(tmp_path):
-    mission = fieldbo.load_mission("lake-level-set", {"agent": {"max_steps": 3}})
+    mission = fieldbo.load_mission("lake-level-set", FEW)
     folder, record = begin(mission, tmp_path / "lake-1")
     with record:
         fieldbo.run(mission, record=record)
@@ -360,7 +360,7 @@ def test_the_page_says_when_it_is_not_up_to_date(tmp_path):
 
 
 def test_a_follower_that_fails_says_so_and_stops(tmp_path):
-    mission = fieldbo.load_mission("lake-level-set", {"agent": {"max_steps": 3}})
+    mission = fieldbo.load_mission("lake-level-set", FEW)
     folder, record = begin(mission, tmp_path / "lake-1")
 
     def fail(state, row):
@@ -378,7 +378,7 @@ def test_a_follower_that_fails_says_so_and_stops(tmp_path):
 
 
 def test_a_console_does_not_mix_two_runs_of_one_folder(tmp_path):
-    mission = fieldbo.load_mission("lake-level-set", {"agent": {"max_steps": 3}})
+    mission = fieldbo.load_mission("lake-level-set", FEW)
 
     def recorded_run():
         folder, record = begin(mission, tmp_path / "lake-1")

@@ -154,7 +154,7 @@ def _messages(rows):
     return [(row.kind, row.order, row.body.get("message")) for row in rows]
 
 
-@pytest.mark.parametrize("seeds", seed_blocks(500, BLOCK, today=5), indirect=True)
+@pytest.mark.parametrize("seeds", seed_blocks(500, BLOCK, today=3), indirect=True)
 def test_no_battery_is_overdrawn_and_all_are_changed_at_home(tmp_path, seeds):
     wrong, used = {}, []
     for seed in seeds:
@@ -168,7 +168,7 @@ def test_no_battery_is_overdrawn_and_all_are_changed_at_home(tmp_path, seeds):
         assert max(used) > 1
 
 
-@pytest.mark.parametrize("seeds", seed_blocks(120, 40, today=4), indirect=True)
+@pytest.mark.parametrize("seeds", seed_blocks(120, 40, today=3), indirect=True)
 def test_commands_leave_every_battery_enough_for_the_trip_home(tmp_path, seeds):
     wrong, used = {}, []
     for seed in seeds:

@@ -253,7 +253,7 @@ def test_the_mission_run_as_it_is_reaches_the_target_with_the_battery_as_often_a
 
 
 def test_a_need_includes_the_trip_home_the_margin_and_the_reserve():
-    trials = advised(battery=60)["straddle"].trials
+    trials = advised(battery=60, fields=4)["straddle"].trials
     for trial in trials:
         assert (trial.needs[1:] >= trial.costs[1:] + 3 - 1e-6).all()
         assert trial.needs[-1] <= 60
@@ -261,7 +261,7 @@ def test_a_need_includes_the_trip_home_the_margin_and_the_reserve():
 
 
 def test_advice_on_a_battery_states_quantiles_at_its_fractions_and_runs_every_policy_in_the_same_fields():
-    advice = advised(battery=40, policies=["straddle", "random"])
+    advice = advised(battery=40, fields=6, policies=["straddle", "random"])
     first, second = advice.policies
     assert [t.share for t in first.trials] == [t.share for t in second.trials]
     scores = first.scores(40 * np.array([0.25, 0.5, 0.75, 1.0]))
@@ -304,22 +304,24 @@ def test_a_battery_may_have_a_unit():
 
 
 def test_a_target_that_needs_no_map_is_pointed_out():
-    easy = advised(battery=60, target=0.6, overrides={"question": {"threshold": -0.5}})
+    easy = advised(battery=20, fields=4, target=0.6, overrides={"question": {"threshold": -0.5}})
     assert "without any reading" in str(easy)
-    assert "without any reading" not in str(advised(battery=60, target=0.95, out="other"))
+    assert "without any reading" not in str(advised(battery=20, fields=4, target=0.95, out="other"))
 
 
 def test_earlier_readings_may_reach_the_target_alone():
     rows = "\n".join(f"{x},{y},{x / 5 - 1}" for x in range(11) for y in range(11))
     Path("earlier.csv").write_text(f"x,y,value\n{rows}\n")
     known = {"prior": {"readings": "earlier.csv", "age_days": 0}, "stop": {"expected_f1": 0.05}}
-    advice = advised(battery=60, target=0.5, overrides={**known, "initial": {"count": 0}})
-    assert advice.policies[0].reached == 10
+    advice = advised(battery=20, fields=5, target=0.5, overrides={**known, "initial": {"count": 0}})
+    assert advice.policies[0].reached == 5
     assert advice.policies[0].scores(np.array([1.0]))[2, 0] > 0.8
-    searched = advised(target=0.5, probability=0.5, overrides={**known, "initial": {"count": 0}}, out="b")
+    searched = advised(
+        target=0.5, probability=0.5, fields=5, overrides={**known, "initial": {"count": 0}}, out="b"
+    )
     assert searched.policies[0].enough
     # The score is that of the earlier readings until the first new one.
-    begun = advised(battery=60, overrides={"prior": known["prior"]}, out="c", fields=3)
+    begun = advised(battery=20, overrides={"prior": known["prior"]}, out="c", fields=3)
     assert begun.policies[0].scores(np.array([0.5]))[2, 0] > 0.8
 
 
@@ -333,8 +335,8 @@ def test_auto_stands_for_the_default_policy():
 
 
 def test_fields_in_which_the_question_is_trivial_are_pointed_out():
-    assert "trivial" in str(advised(battery=60, overrides={"question": {"threshold": 9.0}}))
-    assert "trivial" not in str(advised(battery=60, out="other"))
+    assert "trivial" in str(advised(battery=20, fields=4, overrides={"question": {"threshold": 9.0}}))
+    assert "trivial" not in str(advised(battery=20, fields=4, out="other"))
 
 
 @pytest.mark.slow
@@ -442,17 +444,17 @@ def test_advice_that_takes_long_says_so_before_most_runs(monkeypatch):
     monkeypatch.setattr(module, "PATIENCE_S", 1e-6)
     estimates = []
     with pytest.raises(InputError, match="this would take about") as error:
-        advised(battery=60, on_estimate=estimates.append)
+        advised(battery=20, fields=5, on_estimate=estimates.append)
     assert "--yes" in error.value.fix
     assert not estimates
     assert len(rows_of("out")) == 3
-    assert advised(battery=60, patient=True, on_estimate=estimates.append).policies[0].trials
+    assert advised(battery=20, fields=5, patient=True, on_estimate=estimates.append).policies[0].trials
     assert len(estimates) == 1
     estimates.clear()
-    advised(battery=60, on_estimate=estimates.append)
+    advised(battery=20, fields=5, on_estimate=estimates.append)
     assert not estimates  # nothing is left to do
     with pytest.raises(InputError, match="this would take about"):
-        advised(battery=50)  # runs with another battery do not count
+        advised(battery=15, fields=5)  # runs with another battery do not count
 
 
 @pytest.mark.parametrize(

@@ -736,23 +736,8 @@ def test_a_reading_far_away_is_taken_once_confirmed():
 
 
 def test_a_cost_ten_spreads_away_is_questioned():
-    result, _, typist = by_hand(
-        "",
-        "24",
-        "2",
-        "",
-        "25",
-        "2.5",
-        "",
-        "26",
-        "3",
-        "",
-        "27",
-        "90",
-        "",
-        "9",
-        changed={"agent": {"battery": 110}},
-    )
+    typed = ["", "24", "2", "", "25", "2.5", "", "26", "3", "", "27", "90", "", "9"]
+    result, _, typist = by_hand(*typed, changed={"agent": {"battery": 110}})
 
     [question] = [prompt for prompt in typist.asked if "really" in prompt]
     assert question.endswith("so far; really 90? [y/N] ")

@@ -105,14 +105,15 @@ def made(folder, mission, overrides, vehicle=Simulated, vehicles=(), on_step=Non
 def lake(tmp_path_factory):
     """A run on the lake with a vehicle whose frame is known."""
     folder = tmp_path_factory.mktemp("lake") / "lake-1"
-    overrides = {"agent": {"battery": 900, "home": [0, 0]}}
+    overrides = {"agent": {"battery": 900, "home": [0, 0]}, "model": {"learn": False}}
     return made(folder, "lake-level-set", overrides, Eventful, [{"link": {}, "frame": FRAME}])
 
 
 @pytest.fixture(scope="module")
 def cell(tmp_path_factory):
     """A run of a factory cell with free variables."""
-    return made(tmp_path_factory.mktemp("cell") / "cell-1", "cell-airfoil-etc", {"agent": {"battery": 3}})
+    few = {"agent": {"battery": 3}, "model": {"learn": False}}
+    return made(tmp_path_factory.mktemp("cell") / "cell-1", "cell-airfoil-etc", few)
 
 
 @dataclass

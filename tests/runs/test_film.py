@@ -6,24 +6,44 @@ from pathlib import Path
 import numpy as np
 import pytest
 import underway
+from cell_runs import cell_run
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from page_runs import pond
 from PIL import Image
-from test_cell_pictures import run as cell
-from test_plot import QUESTIONS, small_mission
+from small_runs import QUESTIONS, small_run
 
 import fieldbo
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, UnknownNameError
-from fieldbo.results.plot import Film, Moment
+from fieldbo.results.plot import Film, Moment, figures, films
 from fieldbo.runs import film
 from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.folder import begin
 
 
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """Make frames of few pixels."""
+    monkeypatch.setattr(films, "DOTS_PER_INCH", 40)
+
+
+@pytest.fixture
+def unplaced(monkeypatch):
+    """Leave a figure's layout as it is, which saves time."""
+    monkeypatch.setattr(figures, "settled", lambda figure: figure.set_layout_engine("none"))
+
+
+@pytest.fixture
+def undrawn(monkeypatch, unplaced):
+    """Change what a frame holds, but do not draw its pixels."""
+    monkeypatch.setattr(FigureCanvasAgg, "draw", FigureCanvasAgg.get_renderer)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A run that ended after seven steps."""
-    mission = fieldbo.load_mission("lake-truvar", {"agent": {"battery": 800, "max_steps": 7}})
+    few = {"agent": {"battery": 800, "max_steps": 7}, "model": {"learn": False}}
+    mission = fieldbo.load_mission("lake-truvar", few)
     folder, record = begin(mission, tmp_path_factory.mktemp("runs") / "lake-1")
     with record:
         fieldbo.run(mission, record=record)
@@ -48,6 +68,7 @@ def test_every_third_step_is_shown_and_the_last(folder):
     assert [now.steps for now in moments] == [0, 3, 6, 7]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_frame_shows_the_path_the_readings_and_the_scores_up_to_its_moment(replayed):
     result, moments = replayed
     shown = Film(result, moments)
@@ -69,10 +90,12 @@ def test_frames_are_alike_in_size_and_even_and_the_same_moment_gives_the_same_pi
     np.testing.assert_array_equal(shown.draw(1), first)
 
 
+@pytest.mark.each_choice
+@pytest.mark.usefixtures("unplaced")
 @pytest.mark.parametrize("name", ["line", "outline", "scattered", "continuous 2", "box"])
 @pytest.mark.parametrize("question", ["level set", "maximum"])
 def test_every_kind_of_domain_makes_a_film(name, question):
-    result = fieldbo.run(small_mission(name, question=QUESTIONS[question]))
+    result = small_run(name, question=QUESTIONS[question])
     mean = result.maps()["mean"].values.ravel()
     mean = mean if len(mean) == result.mission.world.domain.size else mean[np.isfinite(mean)]
     level_set = question == "level set"
@@ -91,7 +114,7 @@ def test_every_kind_of_domain_makes_a_film(name, question):
     assert not np.array_equal(shown.draw(0), shown.draw(1))
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("unplaced")
 def test_a_gif_has_a_picture_for_each_moment_and_reports_its_progress(folder, tmp_path):
     told = []
     file = fieldbo.animate(
@@ -105,6 +128,7 @@ def test_a_gif_has_a_picture_for_each_moment_and_reports_its_progress(folder, tm
     assert told[-1] == ("drawing", 3, 3)
 
 
+@pytest.mark.usefixtures("unplaced")
 def test_an_mp4_plays_at_its_rate_and_holds_its_end(folder, tmp_path):
     import imageio_ffmpeg
 
@@ -124,6 +148,7 @@ def test_without_imageio_ffmpeg_a_film_is_a_gif_and_an_mp4_an_error_that_says_wh
             film.checked_format(file, format)
 
 
+@pytest.mark.usefixtures("unplaced")
 def test_a_film_that_fails_leaves_no_file(folder, tmp_path, monkeypatch):
     def fail(self, number):
         raise RuntimeError("no more")
@@ -149,7 +174,7 @@ def test_an_unknown_format_is_an_error(folder):
 
 def test_a_cell_has_no_map_to_film():
     with pytest.raises(InputError, match="factory cell"):
-        Film(cell("chain", 3), [])
+        Film(cell_run("chain", 3), [])
 
 
 def test_a_run_without_a_step_is_an_error(tmp_path):
@@ -210,6 +235,7 @@ def test_plot_says_what_is_wrong(command, folder, args, message, tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_area_is_shown_from_when_it_was_closed(tmp_path):
     mission = pond(tmp_path)
     area = Obstacle("buoys", corners=((72.0, 42.0), (78.0, 42.0), (78.0, 48.0)))

@@ -42,6 +42,7 @@ from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission
 
 HOME = np.zeros(2)
+KNOWN = {"model": {"learn": False}}
 
 
 def mission_with(batteries=3, policy=None, *, takes_s=100.0, battery=12.0, **changes):
@@ -203,8 +204,8 @@ def test_a_path_is_planned_anew_with_each_battery():
 def test_three_batteries_on_a_lake_answer_better_than_one(mission):
     table = {"battery": 900.0, "home": [0.0, 0.0], "recharge": {"takes_s": 600, "batteries": 3}}
     name = {"gp-lake": "gp-lake-tour"}.get(mission, mission)
-    three = run(fieldbo.load_mission(name, {"agent": table}))
-    one = run(fieldbo.load_mission(name, {"agent": {"battery": 900.0, "home": [0.0, 0.0]}}))
+    three = run(fieldbo.load_mission(name, {"agent": table, **KNOWN}))
+    one = run(fieldbo.load_mission(name, {"agent": {"battery": 900.0, "home": [0.0, 0.0]}, **KNOWN}))
     assert three.accounts[0].batteries_used == 3
     assert max(spent_by_battery(three).values()) <= 900.0
     assert three.f1 > one.f1
@@ -356,7 +357,7 @@ def test_the_picture_of_the_ledger_adds_up_all_batteries():
 
 def test_a_comparison_names_each_column_once_and_counts_all_batteries(tmp_path):
     rows = compare(
-        ["lake-level-set"], 1, 1, tmp_path / "table.csv", merged(SHORT, {"agent": {"max_steps": 4}})
+        ["lake-level-set"], 1, 1, tmp_path / "table.csv", merged(SHORT | KNOWN, {"agent": {"max_steps": 4}})
     )
     assert len(set(COLUMNS)) == len(COLUMNS)
     assert {float(row["battery"]) for row in rows} == {600.0}
@@ -369,7 +370,7 @@ SHORT = {"agent": {"battery": 300, "home": [0, 0], "recharge": {"takes_s": 60, "
 def short_run(tmp_path_factory):
     """Return the folder of a run over two batteries."""
     folder, record = begin(
-        fieldbo.load_mission("lake-level-set", SHORT), tmp_path_factory.mktemp("runs") / "lake"
+        fieldbo.load_mission("lake-level-set", SHORT | KNOWN), tmp_path_factory.mktemp("runs") / "lake"
     )
     with record:
         save(run(mission_of(record), record=record), folder)
@@ -405,11 +406,12 @@ def recorded(mission, folder, rows=()):
         return result, record.rows()
 
 
-def test_a_run_that_is_killed_after_any_row_goes_on_as_if_it_had_not_been(tmp_path):
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.sweep)])
+def test_a_run_that_is_killed_after_any_row_goes_on_as_if_it_had_not_been(tmp_path, every):
     mission = mission_with(3, time_limit_s=500.0)
     result, rows = recorded(mission, tmp_path / "whole")
     assert [row.kind for row in rows].count("recharge") == 2
-    for cut in range(1, len(rows)):
+    for cut in range(1, len(rows), every):
         again, its_rows = recorded(mission, tmp_path / f"{cut}", rows[:cut])
         assert [(r.kind, r.order, r.body) for r in its_rows] == [(r.kind, r.order, r.body) for r in rows]
         assert again.accounts[0].battery_of == result.accounts[0].battery_of

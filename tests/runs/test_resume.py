@@ -110,6 +110,7 @@ def learning(mission, every=4):
     return replace(mission, model=Model(learn={"every": every}))
 
 
+KNOWN = {"model": {"learn": False}}
 CHAIN = {"world": small_chain(), "battery": 70.0, "initial": 3}
 MISSIONS = {
     "truvar": lambda: small_mission(TruVaR(), battery=50.0),
@@ -536,7 +537,7 @@ def test_the_right_to_write_ends_with_the_process(tmp_path):
 def folder(tmp_path, monkeypatch):
     """A run folder whose run was interrupted after a few orders."""
     monkeypatch.chdir(tmp_path)
-    mission = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 900}})
+    mission = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 900}, **KNOWN})
     place, record = begin(mission)
     with record:
         killed_after(record, 7)
@@ -545,12 +546,12 @@ def folder(tmp_path, monkeypatch):
     return place
 
 
-@pytest.mark.slow
 def test_the_command_reaches_the_same_end_as_an_uninterrupted_run(folder, command):
     code, out, err = command("resume", folder)
     assert (code, err) == (0, "")
     assert f"Resuming {folder.name} after 4 orders" in out
-    command("run", "lake-straddle", "--battery", "900", "--out", f"other/{folder.name}")
+    known = ("--set", "model.learn=false")
+    command("run", "lake-straddle", "--battery", "900", *known, "--out", f"other/{folder.name}")
     for name in ("observations.csv", "curve.csv", "ledger.csv", "path.csv", "summary.json"):
         assert (folder / name).read_text() == Path("other", folder.name, name).read_text()
 
@@ -562,7 +563,6 @@ def test_a_run_can_be_given_by_its_name_below_runs(folder, command):
     assert (code, "did you mean 'lake-straddle-1'?" in err) == (2, True)
 
 
-@pytest.mark.slow
 def test_resuming_an_ended_run_writes_its_missing_files(folder, command):
     command("resume", folder)
     kept = {f.name: f.read_bytes() for f in folder.iterdir() if f.is_file()}
@@ -868,7 +868,7 @@ class Thirsty(Simulated):
 
 def test_runs_lists_the_battery_spent_by_the_ledger(tmp_path, monkeypatch, said_of_runs):
     monkeypatch.chdir(tmp_path)
-    mission = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 900}})
+    mission = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 900}, **KNOWN})
     folder, record = begin(mission)
     with record:
         result = run(mission, [Thirsty(mission)], record)
@@ -902,7 +902,6 @@ def full_disk(monkeypatch):
     monkeypatch.setattr(folders, "write_whole", refuse)
 
 
-@pytest.mark.slow
 def test_unwritable_result_files_are_reported_with_the_command_to_write_them(folder, command, monkeypatch):
     with monkeypatch.context() as patch:
         full_disk(patch)
@@ -933,7 +932,6 @@ def test_a_run_that_can_not_begin_leaves_no_folder(tmp_path, monkeypatch):
     assert not (tmp_path / "r").exists()
 
 
-@pytest.mark.slow
 def test_an_error_is_not_reported_as_stopped_by_the_user(folder, command, monkeypatch):
     def lost(self, timeout_s):
         raise VehicleError("the link is down")

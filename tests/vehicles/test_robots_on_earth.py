@@ -1,7 +1,7 @@
 """Robots in worlds with a CRS: goals, plans and fences are at the right degrees, and so are local metres."""
 
 import json
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from earth import SPOTS, degrees_at, world_on_earth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod, Transformer
-from tiers import examples
+from tiers import examples, swept
 from working_folder import edit
 
 from fieldbo.cli.robot import _site
@@ -32,6 +32,8 @@ from fieldbo.vehicles.simulators import Robot
 
 CM = 0.01
 EVERYWHERE = sorted(SPOTS)
+PATTERNS = ["square", "hexagonal"]
+PLANNED = [("delft", "square"), ("dateline", "hexagonal"), ("pole", "square")]
 WGS84 = Geod(ellps="WGS84")
 
 
@@ -182,9 +184,9 @@ def test_an_origin_far_from_the_world_is_doubted(folder, said):
     assert "warning: the domain's nearest point is 111 km from its origin: check origin in [frame]" in out
 
 
-@pytest.mark.parametrize("pattern", ["square", "hexagonal"])
-@pytest.mark.parametrize("name", EVERYWHERE)
-def test_a_plan_goes_to_the_degrees_of_the_sites_within_its_fence(folder, said, name, pattern):
+@pytest.mark.parametrize("lattice", swept(product(EVERYWHERE, PATTERNS), PLANNED), ids="-".join)
+def test_a_plan_goes_to_the_degrees_of_the_sites_within_its_fence(folder, said, lattice):
+    name, pattern = lattice
     mission = boat_for(folder, said, name, pattern=pattern)
     edit(f"missions/{name}.toml", "max_steps = 6\n", "")
     said("plan", name, "--vehicle", "boat.toml", "--out", "boat.plan")
@@ -242,6 +244,7 @@ def test_goals_over_mqtt_carry_the_degrees_of_their_sites_and_routes(folder, nam
     assert np.abs(codec.site(body["place"]) - route[-1]).max() < CM
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("link", [Near, Streaming, Guided])
 @pytest.mark.parametrize("name", ["lake", "dateline", "pole"])
 def test_robots_end_at_the_sites_of_a_world_with_large_coordinates(folder, name, link):
