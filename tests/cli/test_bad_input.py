@@ -648,7 +648,6 @@ def test_a_separate_process_ends_with_2_and_without_a_traceback(args, part):
     assert everything() == before
 
 
-@pytest.mark.slow
 def test_a_mission_is_asked_for_its_noise(command, expect_rejected):
     edit(TINY_FILE, "noise_sd = 0.1", "")
     parts = ["where: tiny/world.toml: sensor", "add [sensor] with noise_sd", 'noise = "learned"']

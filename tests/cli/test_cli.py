@@ -529,7 +529,6 @@ def test_the_map_has_cf_names_and_units(said):
         }
 
 
-@pytest.mark.slow
 def test_readings_depend_on_the_seed(said):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         said("run", "m.toml", "--seed", seed, "--battery", "30 s", "--out", name)
@@ -553,7 +552,6 @@ def test_the_mission_in_a_run_folder_repeats_the_run_anywhere(said, tmp_path, mo
     assert observed("again") == observed("kept")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("goal", "side"), [("maximise", "largest"), ("minimise", "smallest")])
 def test_a_run_for_an_optimum_writes_every_file_and_prints_its_regret(said, goal, side):
     question = f"question={{kind='optimum',goal='{goal}'}}"
@@ -607,7 +605,6 @@ def test_compiling_the_loops_is_reported_once(said, monkeypatch):
     assert loops._listeners == before
 
 
-@pytest.mark.slow
 def test_run_folders_count_up(said):
     short = ("--set", "agent.max_steps=1")
     assert "in runs/m-1:" in said("run", "m.toml", *short)
@@ -617,7 +614,6 @@ def test_run_folders_count_up(said):
     assert sorted(p.name for p in Path("runs").iterdir()) == ["m-1", "m-2", "m-7", "m-8"]
 
 
-@pytest.mark.slow
 def test_set_replaces_keys_also_in_the_run_folder(said):
     said("run", "m.toml", "--set", "question.threshold=0.5", "--set", "policy.kind=gchk", "--out", "r")
     summary = json.loads(Path("r/summary.json").read_text())

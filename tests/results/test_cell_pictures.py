@@ -142,7 +142,6 @@ def test_the_curves_show_the_columns_of_the_table(chain, played):
             assert any(len(y) == len(values) and np.allclose(y, values) for y in drawn), column
 
 
-@pytest.mark.slow
 def test_runs_of_modules_and_plays_of_sets_are_counted_against_cost(chain, played):
     ax = sketch(plot.curve_picture, chain).axes[1]
     assert {line.get_label(): line.get_ydata()[-1] for line in ax.lines} == {"mix": 4, "bake": 12}

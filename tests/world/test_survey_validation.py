@@ -173,8 +173,9 @@ def test_the_expected_error_lies_between_that_of_single_readings_and_that_of_lin
     assert 0.75 < validation.grouped.coverage <= 1.0
 
 
+@pytest.mark.slow
 def test_lines_that_disagree_show_in_the_coverage_of_lines_only():
-    sites, _ = lawn(60.0)
+    sites, _ = lawn(40.0)
     labels = lines_of(sites / SCALE)
     drift = 0.3 * np.random.default_rng(0).standard_normal(labels.max() + 1)
     field, validation, error = survey_of(sites, 0, offsets=drift[labels])
