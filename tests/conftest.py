@@ -23,7 +23,7 @@ from fieldbo.results.result import PICTURES, Result
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it runs behind it ignore Ctrl-C
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has what it runs ignore a terminal that is gone
 
-pytest_plugins = ["tiers"]
+pytest_plugins = ["tiers", "command_tree"]
 
 collect_ignore = ["peers"]  # they need brokers and robots, and are asked for by name: make test-peers
 

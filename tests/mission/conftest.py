@@ -1,15 +1,12 @@
-"""New places without what is the same for all of them: the tree of commands, the UTM zone and the picture."""
+"""New places without what is the same for all of them: the UTM zone and the picture."""
 
 from functools import cache
 
 import pyproj.database
 import pytest
-from command_tree import command_tree
 from matplotlib.figure import Figure
 
 from fieldbo.results import plot
-
-__all__ = ["command_tree"]
 
 
 @pytest.fixture(scope="session", autouse=True)
