@@ -26,8 +26,8 @@ import traceback
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "shared")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "shared"))
 from peers.network import enter, namespaces
 from peers.pond import pond
 
