@@ -448,7 +448,12 @@ def test_a_port_in_use_is_an_error_that_names_it(console, started):
         (["runs/lake-1", "--cert", "nothing.pem"], {}, "both"),
         (["runs/lake-1", "--cert", "nothing.pem", "--key", "nothing.pem"], {}, "certificate can't be used"),
         (["runs/lake-1"], {"FIELDBO_CONSOLE_TOKEN": "short"}, "at least 16"),
-        (["lake-level-set", "--by-hand", "--set", "agent.battery=-1"], {}, "agent.battery"),
+        pytest.param(
+            ["lake-level-set", "--by-hand", "--set", "agent.battery=-1"],
+            {},
+            "agent.battery",
+            marks=pytest.mark.slow,  # a mission is started in a process of its own
+        ),
         (["lake-level-set", "--by-hand", "--vehicle", "boat.toml"], {}, "at most one"),
     ],
 )

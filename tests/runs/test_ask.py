@@ -66,6 +66,7 @@ kind = "gp-ucb"
 delta = 0.2
 [model]
 learn = { every = 5 }
+average = false
 length_scales = [3, 2]
 mean = 0
 """
@@ -353,7 +354,7 @@ def test_a_policy_without_scores_can_be_explained(said):
 
 
 def test_the_expected_value_is_that_of_the_averaged_belief(said):
-    folder = interrupted(7, model={"learn": True})
+    folder = interrupted(7, model={"learn": True, "average": True})
 
     explanation = explain(folder)
 

@@ -110,9 +110,18 @@ def line(text, word):
 # -- control sets of unknown cost ------------------------------------------------------------------------
 
 
-@pytest.fixture
-def subsets():
-    return ran(SETS, "subsets", SMALL)
+@pytest.fixture(scope="module")
+def subsets(tmp_path_factory):
+    """The folder of a run that ended."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("subsets"))
+        return ran(SETS, "subsets", SMALL).absolute()
+
+
+@pytest.fixture(scope="module")
+def told(subsets):
+    """Explanations of the queries of its policy."""
+    return list(explained(subsets))
 
 
 def explained(folder):
@@ -123,8 +132,8 @@ def explained(folder):
         yield explain(folder, number)
 
 
-def test_a_free_variable_is_a_dash_in_the_table_and_named_in_the_text(subsets):
-    free = [explanation for explanation in explained(subsets) if np.isnan(explanation.order.site).any()]
+def test_a_free_variable_is_a_dash_in_the_table_and_named_in_the_text(told):
+    free = [explanation for explanation in told if np.isnan(explanation.order.site).any()]
 
     assert free
     for explanation in free:
@@ -139,8 +148,8 @@ def test_a_free_variable_is_a_dash_in_the_table_and_named_in_the_text(subsets):
         assert first.split()[1 + axes.index(left)] == "-"
 
 
-def test_all_control_sets_are_listed_with_bounds_costs_and_plays(subsets):
-    for explanation in explained(subsets):
+def test_all_control_sets_are_listed_with_bounds_costs_and_plays(told):
+    for explanation in told:
         rows = table(explanation.text, "control set")
         assert len(rows) == 3
         for row, known in zip(rows, explanation.why["sets"], strict=True):
@@ -155,9 +164,9 @@ def test_all_control_sets_are_listed_with_bounds_costs_and_plays(subsets):
         assert "entries" not in explanation.text
 
 
-def test_bounds_are_given_as_values_with_an_explanation(subsets):
+def test_bounds_are_given_as_values_with_an_explanation(told):
     phases = set()
-    for explanation in explained(subsets):
+    for explanation in told:
         why = explanation.why
         phases.add(why["phase"])
         assert "relative to the worst value, 310" in line(explanation.text, "value")
@@ -200,9 +209,9 @@ def test_bounds_are_unknown_during_exploration():
     assert seen == {True, False}
 
 
-def test_an_unknown_cost_is_estimated_from_earlier_queries(subsets):
+def test_an_unknown_cost_is_estimated_from_earlier_queries(told):
     seen = set()
-    for explanation in explained(subsets):
+    for explanation in told:
         cost, said = explanation.order.expected_cost, line(explanation.text, "cost")
         assert explanation.best[0]["cost"] == cost
         if cost is None:
@@ -267,8 +276,8 @@ def test_lists_of_control_sets_show_their_variables(policy):
     assert any(named)
 
 
-def test_the_expected_value_averages_over_free_variables(subsets):
-    explanation = next(t for t in explained(subsets) if np.isnan(t.order.site).any())
+def test_the_expected_value_averages_over_free_variables(told):
+    explanation = next(t for t in told if np.isnan(t.order.site).any())
     low, high = map(
         float, re.search(r"interval (\S+) to (\S+)\)", line(explanation.text, "expected")).groups()
     )

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyogrio.raw import read
 from pyproj import CRS, Geod, Transformer
-from tiers import examples
+from tiers import examples, swept
 from working_folder import write
 
 import fieldbo
@@ -179,7 +179,10 @@ def bay(tmp_path_factory):
     return finished(folder, BAY, start="start = [0, 0]", frame=frame, agent="battery = 600")
 
 
-@pytest.fixture(params=["square", "hexagonal", "optimum", "bay"])
+RUNS = ["square", "hexagonal", "optimum", "bay"]
+
+
+@pytest.fixture(params=RUNS)
 def any_run(request):
     return request.getfixturevalue(request.param)
 
@@ -510,6 +513,7 @@ axes = [
 # -- GeoPackage ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("any_run", swept(RUNS, ["square", "optimum"]), indirect=True)
 def test_a_geopackage_holds_the_layers_of_the_other_formats_in_the_crs_of_the_world(any_run, tmp_path):
     recorded = read_run(any_run)
     export(any_run, ["gpkg", "contours", "geojson"], tmp_path)

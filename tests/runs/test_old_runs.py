@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from checkout import TESTS
+from tiers import swept
 
 import fieldbo
 from fieldbo.messages import to_plain
@@ -27,6 +28,12 @@ def old(request, tmp_path):
     folder = tmp_path / request.param.name
     shutil.copytree(request.param, folder)
     return folder, json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+
+
+def some(*names):
+    """Try every old run; all but these are a sweep."""
+    cases = swept(FOLDERS, lambda folder: folder.name in names)
+    return pytest.mark.parametrize("old", cases, indirect=True, ids=map(name_of, FOLDERS))
 
 
 def orders_of(record):
@@ -125,6 +132,7 @@ def test_an_old_run_opens_with_the_orders_it_gave(old):
         assert_alike(ours, theirs)
 
 
+@some("chain", "lake-log", "batch")
 def test_an_old_run_is_explained_and_exported(old):
     folder, _ = old
     assert fieldbo.explain(folder).text
@@ -147,6 +155,7 @@ def test_an_old_run_resumes_to_the_end_that_its_own_version_would_have_reached(o
     assert result.end_reason == expected["summary"]["end_reason"]
 
 
+@some("chain", "lake-outliers", "wall-map")
 def test_an_old_run_can_be_corrected(old):
     folder, _ = old
     before = fieldbo.load_run(folder).result()

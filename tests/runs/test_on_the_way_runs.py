@@ -79,8 +79,8 @@ def test_readings_are_pooled_anew_with_the_length_scales_of_each_fit():
 
 
 def test_fits_are_due_by_orders_not_by_readings():
-    agent = driven(bay_mission(Model(average=False), battery=1e5), orders=34)
-    assert [fit.after for fit in agent.online_model.fits] == [2, 12, 22, 32]
+    agent = driven(bay_mission(Model(average=False), battery=1e5, every_s=4.0), orders=24)
+    assert [fit.after for fit in agent.online_model.fits] == [2, 12, 22]
 
 
 def test_a_correction_of_a_reading_on_the_way_gives_the_belief_that_the_right_one_would_have():
@@ -178,6 +178,8 @@ battery = 2000
 home = [0, 0]
 [policy]
 kind = "truvar"
+[model]
+average = false
 """
 
 

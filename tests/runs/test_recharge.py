@@ -200,7 +200,7 @@ def test_a_path_is_planned_anew_with_each_battery():
     assert second[0] == max(second) > 0
 
 
-@pytest.mark.parametrize("mission", ["lake-level-set", "gp-lake"])
+@pytest.mark.parametrize("mission", ["lake-level-set", pytest.param("gp-lake", marks=pytest.mark.sweep)])
 def test_three_batteries_on_a_lake_answer_better_than_one(mission):
     table = {"battery": 500.0, "home": [0.0, 0.0], "recharge": {"takes_s": 600, "batteries": 3}}
     name = {"gp-lake": "gp-lake-tour"}.get(mission, mission)

@@ -169,6 +169,7 @@ def test_a_run_depends_on_its_seed_and_not_on_the_record(record):
 ORDERS = ("query", "go-home")
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("policy", [TruVaR(), GCHK(intersect=True), Lawnmower(lines=3, samples=3)], ids=repr)
 @pytest.mark.parametrize("cut", [1, 4, 9, 16, -1])
 def test_an_agent_rebuilt_from_the_record_is_bitwise_equal(record, policy, cut):
@@ -560,6 +561,7 @@ def test_an_error_keeps_the_readings_and_holds_the_vehicle(record):
     assert record.end_reason is None
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 2500.0, 1e7])
 @pytest.mark.parametrize("policy", [TruVaR(), GCHK(), GCHK(per_cost=True)], ids=repr)
 def test_a_model_that_was_never_fitted_answers_no_question(unit, policy):
@@ -615,7 +617,7 @@ def test_pending_queries_lower_variances_but_classify_no_site():
 
 
 def test_a_policy_replaced_after_loading_is_named_in_results_but_gets_no_run_folder(tmp_path):
-    loaded = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 300}})
+    loaded = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 300}, "model": {"learn": False}})
     replaced = replace(loaded, policy=GCHK())
 
     assert fieldbo.run(replaced).summary()["policy"] == "GCHK"

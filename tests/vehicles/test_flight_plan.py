@@ -376,7 +376,7 @@ def test_a_source_that_cannot_be_planned_is_an_error(boat, command, arguments, m
 
 def test_only_a_mavlink_vehicle_takes_a_plan(boat, command, tmp_path):
     write(tmp_path / boat, BOAT.replace("mavlink", "mqtt"))
-    code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat)
+    code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false")
 
     assert code == 2
     assert 'a link of kind "mavlink"' in err
@@ -453,7 +453,7 @@ def test_the_plan_of_a_run_takes_as_long_as_its_ledger_says(boat, command):
 @pytest.mark.slow
 def test_a_mission_is_planned_rather_than_a_run_of_the_same_name_and_the_command_says_so(boat, command):
     command("run", "lake-lawnmower", "--battery", "200", "--out", "runs/lake-lawnmower")
-    code, out, _ = command("plan", "lake-lawnmower", "--vehicle", boat)
+    code, out, _ = command("plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false")
     said = "lake-lawnmower is a mission and a run; this plans the mission. The run: fieldbo plan "
     assert code == 0
     assert f"{said}runs/lake-lawnmower\n" in out
@@ -464,7 +464,7 @@ def test_a_mission_is_planned_rather_than_a_run_of_the_same_name_and_the_command
 
 
 def test_degrees_in_a_plan_have_nine_decimals(boat, command):
-    command("plan", "lake-lawnmower", "--vehicle", boat)
+    command("plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false")
 
     text = Path("lake-lawnmower.plan").read_text()
     assert "47.31" in text
@@ -497,7 +497,9 @@ def test_an_unknown_sampling_time_becomes_a_stay_of_5_s(boat, command, monkeypat
     ],
 )
 def test_a_plan_that_exceeds_a_limit_of_the_mission_warns(boat, command, arguments, warning):
-    code, out, err = command("plan", "lake-lawnmower", "--vehicle", boat, *arguments)
+    code, out, err = command(
+        "plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false", *arguments
+    )
 
     number = len(plan_of("lake-lawnmower.plan")[1])
     assert code == 0
@@ -520,7 +522,7 @@ def test_the_cost_of_a_stay_is_that_of_sampling_for_as_long(tmp_path):
     [(("--set", "agent.home=[200, 0]"), [200.0, 0.0]), (("--set", "agent.start=[100, 0]"), [100.0, 0.0])],
 )
 def test_the_planned_home_is_the_missions_home_or_else_its_start(boat, command, pairs, home):
-    code, _, _ = command("plan", "lake-lawnmower", "--vehicle", boat, *pairs)
+    code, _, _ = command("plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false", *pairs)
 
     assert code == 0
     assert (
@@ -529,31 +531,31 @@ def test_the_planned_home_is_the_missions_home_or_else_its_start(boat, command, 
 
 
 def test_each_waypoint_carries_the_arrival_tolerance_as_its_acceptance_radius(boat, command):
-    command("plan", "lake-lawnmower", "--vehicle", boat)
+    command("plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false")
     assert {params[1] for params in plan_of("lake-lawnmower.plan")[1]} == {0.3}
 
 
 def test_a_plan_with_a_tolerance_wider_than_the_spacing_is_an_error(boat, command, tmp_path):
     write(tmp_path / boat, BOAT.replace("within = 0.3", "within = 3"))
-    code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat)
+    code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false")
     assert (code, "arrival.within" in err) == (2, True)
 
 
 def test_only_a_plan_that_fieldbo_wrote_is_overwritten(boat, command, tmp_path):
     for content in ("notes on the lake", '{"groundStation": "QGroundControl"}', "[]"):
         (tmp_path / "lake-lawnmower.plan").write_text(content)
-        code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat)
+        code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false")
         assert (code, "is not a plan that fieldbo wrote" in " ".join(err.split())) == (2, True)
         assert (tmp_path / "lake-lawnmower.plan").read_text() == content
     (tmp_path / "lake-lawnmower.plan").write_text('{"groundStation": "fieldbo"}')
-    code, _, _ = command("plan", "lake-lawnmower", "--vehicle", boat)
+    code, _, _ = command("plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false")
     assert code == 0
     assert len(plan_of("lake-lawnmower.plan")[1]) > 2
 
 
 def test_a_plan_warns_of_a_speed_that_the_costs_do_not_imply(boat, command, tmp_path):
     write(tmp_path / boat, BOAT.replace('kind = "mavlink"', 'kind = "mavlink"\nspeed = 1.5'))
-    code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat)
+    code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false")
     assert code == 0
     assert "but the world's costs imply 4 m/s" in " ".join(err.split())
 
