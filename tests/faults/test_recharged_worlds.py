@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import many_worlds
 import numpy as np
 import pytest
-from test_steered_worlds import commands_for
+from random_commands import commands_for
 from tiers import seed_blocks
 from underway import steered
 

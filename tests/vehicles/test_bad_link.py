@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from bad_link import check
-from test_remote import QUICK, SETTINGS, again, part, remote, until_settled_whole
-from test_remote_missions import mission
+from remote_vehicles import QUICK, SETTINGS, again, mission, part, remote, until_settled_whole
 
 from fieldbo.agent.agent import Agent
 from fieldbo.messages import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 import shapely
-from test_remote import QUICK, SETTINGS
+from remote_vehicles import QUICK, SETTINGS
 
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from batteries import HOME, kinds_of, mission_with, spent_by_battery
 from direct_link import Near, Streaming
-from test_recharge import HOME, kinds_of, mission_with, spent_by_battery
 from underway import command, steered
 
 from fieldbo.messages import (

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from direct_link import Near, Streaming, Wire
+from remote_vehicles import QUICK, again, part, remote, settled, until_settled, until_settled_whole
 
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
@@ -26,57 +27,8 @@ from fieldbo.vehicles.remote.link import (
     Taken,
     Unreachable,
 )
-from fieldbo.vehicles.remote.remote import Remote
-from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch
-from fieldbo.vehicles.simulators import Fault, Robot
-
-QUICK = Watch(silence_s=0.3, connect_s=0.5, patience=3.0, least_s=0.6)
-
-
-SETTINGS = VehicleFile.model_construct(
-    format=1,
-    title="",
-    link={},
-    frame=None,
-    watch=QUICK,
-    battery=Battery(),
-    reports=Reports(),
-    arrival=Arrival(1e-6, dwell_s=0.0),
-)
-
-
-def remote(*faults, mission=None, link=Near, speedup=1000.0, session="s", clock=None, **settings):
-    mission, clock = mission or small_mission(), clock or SteppedClock()
-    robot = Robot(
-        mission.world,
-        seed=mission.seed,
-        start=mission.vehicles[0].start,
-        battery=mission.vehicles[0].battery,
-        speedup=speedup,
-        faults=[Fault.parse(f) for f in faults],
-        clock=clock,
-    )
-    return Remote(mission, 0, link(robot), SETTINGS.model_copy(update=settings), session, clock)
-
-
-def again(vehicle):
-    """Return a new vehicle for the robot of another one, as after a restart of the planner."""
-    settings = vehicle._filter.settings
-    return Remote(vehicle.mission, 0, vehicle.link, settings, vehicle.session, vehicle.clock)
-
-
-def until_settled(vehicle, order, patience_s=5.0):
-    """Return all events up to the one that settles an order, and those that came with it."""
-    found, end_s = [], vehicle.clock.now_s() + patience_s
-    while vehicle.clock.now_s() < end_s:
-        found += vehicle.events(0.05)
-        if any(e.order == order for e in found if isinstance(e, Observation | Rejected | Lost)):
-            return found
-    raise AssertionError(f"{order} was not settled: {found}")
-
-
-def settled(vehicle, order):
-    return next(e for e in until_settled(vehicle, order) if getattr(e, "order", None) == order)
+from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, Watch
+from fieldbo.vehicles.simulators import Robot
 
 
 class TestReporting(VehicleContract):
@@ -418,14 +370,6 @@ def test_the_error_about_a_missing_robot_includes_the_middlewares_reason():
         pass
 
 
-def part(vehicle, number, position, *, last, value=1.0, **more):
-    at = np.array(position, dtype=float)
-    done = GoalResult(
-        f"run/{number}#s", at, at[None], np.array([value]), np.array([math.nan]), last=last, **more
-    )
-    vehicle.link.wires[-1].hear(done)
-
-
 def test_each_part_of_a_result_has_its_own_cost_and_time():
     vehicle = remote("stuck:0")
     vehicle.link.robot.tick = lambda: [Heartbeat()]  # where it is under way would contradict the parts
@@ -438,14 +382,6 @@ def test_each_part_of_a_result_has_its_own_cost_and_time():
     assert seen[0].cost == pytest.approx(cost.to([0.0, 0.0], [[1.0, 0.0]])[0])
     assert seen[1].cost == pytest.approx(cost.to([1.0, 0.0], [[2.0, 1.0]])[0])
     assert seen[1].time_s == pytest.approx(seen[0].time_s + 0.1)
-
-
-def until_settled_whole(vehicle):
-    found, end_s = [], vehicle.clock.now_s() + 5.0
-    while not any(isinstance(e, Observation) and e.last for e in found):
-        assert vehicle.clock.now_s() < end_s
-        found += vehicle.events(0.05)
-    return found
 
 
 def nonsense():

@@ -4,22 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_remote import QUICK, Near, Streaming, again, remote
+from direct_link import Near, Streaming
+from remote_vehicles import QUICK, again, mission, remote
 
 from fieldbo.agent.agent import Agent
 from fieldbo.messages import EndReason, Lost, Observation, Rejected, Telemetry
-from fieldbo.mission.vehicle_spec import WhenLost
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
-from fieldbo.testing import SteppedClock, small_mission, small_world
+from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.remote.settings import Battery, Reports
 from fieldbo.vehicles.simulated import Simulated
-
-
-def mission(battery=40.0, noise_sd=0.05, **when_lost):
-    made = small_mission(world=small_world(noise_sd=noise_sd), battery=battery)
-    return replace(made, vehicles=(replace(made.vehicles[0], when_lost=WhenLost(**when_lost)),))
 
 
 def carried_out(tmp_path, made, *faults, **settings):
