@@ -28,6 +28,8 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker("slow")  # robots take their time
     items.sort(
         key=lambda item: min((k for k, text in enumerate(FIRST) if text in item.nodeid), default=len(FIRST))
     )
