@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tiers import swept
 
 import fieldbo
 
@@ -90,7 +91,9 @@ def test_help_loads_no_library_of_numbers():
     assert libraries(loaded, of=("numpy", "pydantic", "scipy", *TABLES, *PICTURES, *LOOPS)) == set()
 
 
-@pytest.mark.parametrize("command", [["missions"], ["policies", "tour"], ["schema", "mission"]])
+@pytest.mark.parametrize(
+    "command", swept([["missions"], ["policies", "tour"], ["schema", "mission"]], [["missions"]])
+)
 def test_commands_that_list_load_neither_tables_nor_pictures_nor_loops(command):
     assert libraries(loaded_by(*command), of=(*TABLES, *PICTURES, *LOOPS, *SLOW)) == set()
 
@@ -106,15 +109,18 @@ def test_the_first_order_needs_neither_tables_nor_pictures_nor_loops(tmp_path):
     assert libraries(loaded, of=(*TABLES, *PICTURES, *LOOPS, *SLOW, *FITS)) == set()
 
 
+@pytest.mark.slow  # check and the first order guard what starts a run
 def test_a_run_writes_its_files_without_libraries_of_tables(short_run):
     folder, loaded = short_run
     assert (folder / "map.nc").exists()
     assert libraries(loaded, of=(*TABLES, *SLOW)) == set()
 
 
+@pytest.mark.slow
 def test_ask_loads_neither_tables_nor_pictures(short_run):
     assert libraries(loaded_by("ask", short_run[0]), of=(*TABLES, *PICTURES, *SLOW)) == set()
 
 
+@pytest.mark.slow
 def test_report_loads_no_libraries_of_tables(short_run):
     assert libraries(loaded_by("report", short_run[0]), of=(*TABLES, *SLOW)) == set()

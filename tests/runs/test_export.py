@@ -112,8 +112,8 @@ def lake(tmp_path_factory):
 @pytest.fixture(scope="module")
 def cell(tmp_path_factory):
     """A run of a factory cell with free variables."""
-    few = {"agent": {"battery": 3}, "model": {"learn": False}}
-    return made(tmp_path_factory.mktemp("cell") / "cell-1", "cell-airfoil-etc", few)
+    few = {"agent": {"max_steps": 12}, "model": {"learn": False}}
+    return made(tmp_path_factory.mktemp("cell") / "cell-1", "cell-growth-etc", few)
 
 
 @dataclass
@@ -221,7 +221,7 @@ def test_the_trajectory_of_a_cell_has_settings_and_no_degrees(cell, tmp_path):
     export(cell, ["netcdf"], tmp_path)
 
     with xarray.open_dataset(tmp_path / "trajectory.nc", engine="scipy") as data:
-        assert {"frequency", "angle", "chord", "velocity", "thickness"} <= set(data.coords)
+        assert {"calcium", "boron", "ammonium", "potassium", "pH"} <= set(data.coords)
         assert "latitude" not in data
         assert data.sizes["obs"] == len(read_run(cell).result.values)
 
