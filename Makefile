@@ -20,10 +20,10 @@ mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
 
 test: .venv/.installed-dev     ## set up, and run lint, types and the fast tests: each property once
-	$(MAKE) --jobs 2 --output-sync lint fast-tests
+	$(MAKE) --jobs 2 --output-sync=line lint fast-tests
 
 test-all: .venv/.installed-dev ## set up, and run lint, types and every test
-	$(MAKE) --jobs 2 --output-sync lint all-tests
+	$(MAKE) --jobs 2 --output-sync=line lint all-tests
 
 quick: .venv/.installed-dev    ## run lint, and the tests of the packages that you changed
 	$(BIN)/ruff check .

@@ -5,6 +5,9 @@
 numba keeps what it compiles beside the sources: a second call takes a few seconds.
 """
 
+import os
+from concurrent.futures import ProcessPoolExecutor
+
 import shapely
 
 from fieldbo.belief.question import LevelSet, Optimum
@@ -40,13 +43,15 @@ DOMAINS = (
 )
 
 
-def main():
-    for policy in POLICIES:
-        question = {} if LevelSet in policy.answers else {"question": Optimum()}
-        drive(small_mission(policy, **question))
-    for domain in DOMAINS:
-        Euclidean(1.0).within(domain).travel(domain.sites[0], domain.sites)
+def compiled(work):
+    """Have a policy or a domain compile its loops."""
+    if isinstance(work, Domain):
+        Euclidean(1.0).within(work).travel(work.sites[0], work.sites)
+    else:
+        question = {} if LevelSet in work.answers else {"question": Optimum()}
+        drive(small_mission(work, **question))
 
 
 if __name__ == "__main__":
-    main()
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(compiled, [*POLICIES, *DOMAINS]))
