@@ -3,8 +3,8 @@
 A case without a marker runs in ``make test`` and takes less than a second of processor time. ``slow`` marks
 a case that takes longer, ``sweep`` one of many that check a property exhaustively; another case guards the
 property in ``make test``. Of a test of several parameters that is marked ``each_choice``, ``make test`` runs
-a few combinations that hold each value of each parameter; the others are a sweep. A case above the limit
-without a marker fails, unless it compiled loops meanwhile.
+a few combinations that hold each value of each parameter; the others are a sweep. In ``make test`` a case
+above the limit without a marker fails, unless it compiled loops meanwhile.
 """
 
 import os
@@ -33,9 +33,14 @@ def processor_s():
     return used.user + used.system + used.children_user + used.children_system
 
 
+def in_make_test():
+    """Return True where cases that are ``slow`` are left out, and samples are small."""
+    return settings.default.max_examples == FEW
+
+
 def examples(count):
     """Return how many examples hypothesis tries: `count`, or a few of them in ``make test``."""
-    return min(count, FEW) if settings.default.max_examples == FEW else count
+    return min(count, FEW) if in_make_test() else count
 
 
 def seed_blocks(count, block, today):
@@ -139,7 +144,7 @@ def pytest_runtest_call(item):
     with when_compiling(lambda: compiled.append(item)):
         result = yield
     used_s = processor_s() - began_s
-    judged = not compiled and not MARKED & {mark.name for mark in item.iter_markers()}
+    judged = in_make_test() and not compiled and not MARKED & {mark.name for mark in item.iter_markers()}
     if judged and used_s > HEAD_ROOM * LIMIT_S:
         pytest.fail(
             f"this case took {used_s:.1f} s of processor time: make it faster than {LIMIT_S:g} s, "
