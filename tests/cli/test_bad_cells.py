@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import examples
 from working_folder import edit, everything, write
+from wrong_files import holder, loaded, paths_in
 
 import fieldbo
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.controls import Controls, ControlSet
 from fieldbo.domain.distributions import TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import FieldboError, InputError
+from fieldbo.errors import InputError
 from fieldbo.messages import Observation, Query, Telemetry
 
 NORMAL = 'free = { kind = "truncated-normal", mean = 0.5, variance = 0.02 }'
@@ -424,37 +425,18 @@ VALUES = st.one_of(
 )
 
 
-def paths_in(content, at=()):
-    """Yield the path of every entry of tables and arrays."""
-    items = content.items() if isinstance(content, dict) else enumerate(content)
-    for key, value in items:
-        yield (*at, key)
-        if isinstance(value, dict | list):
-            yield from paths_in(value, (*at, key))
-
-
 @st.composite
 def mutated(draw, text):
     """A valid file with one or two wrong values, or entries that are missing."""
     content = tomllib.loads(text)
     for _ in range(draw(st.integers(1, 2))):
-        path = draw(st.sampled_from(sorted(paths_in(content), key=str)))
-        table = content
-        for key in path[:-1]:
-            table = table[key]
+        path = draw(st.sampled_from(sorted(paths_in(content, arrays=True), key=str)))
+        table = holder(content, path)
         if draw(st.booleans()):
             table[path[-1]] = draw(VALUES)
         else:
             del table[path[-1]]
     return tomli_w.dumps(content)
-
-
-def loaded(load, file):
-    """Return what was loaded, or None and the error's message; any other kind of error gets through."""
-    try:
-        return load(file), ""
-    except FieldboError as error:
-        return None, str(error)
 
 
 @settings(max_examples=examples(120), deadline=None)

@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 from tiers import examples
 from waiting import SLOW_S
 from working_folder import edit, everything, write
+from wrong_files import holder, loaded, paths_in
 
 import fieldbo
-from fieldbo.errors import FieldboError, InputError
+from fieldbo.errors import InputError
 from fieldbo.mission.load import read_mission
 from fieldbo.runs.folder import begin
 
@@ -750,23 +751,13 @@ VALUES = st.one_of(
 )
 
 
-def paths_in(content, at=()):
-    """Yield the path of every key, tables and their keys alike."""
-    for key, value in content.items():
-        yield (*at, key)
-        if isinstance(value, dict):
-            yield from paths_in(value, (*at, key))
-
-
 @st.composite
 def mutated(draw, text):
     """A valid file with up to three wrong values, misspelt keys, missing or added ones."""
     content = tomllib.loads(text)
     for _ in range(draw(st.integers(1, 3))):
         path = draw(st.sampled_from(sorted(paths_in(content))))
-        table = content
-        for key in path[:-1]:
-            table = table[key]
+        table = holder(content, path)
         what = draw(st.sampled_from(["replace", "replace", "misspell", "remove", "add"]))
         if what == "replace":
             table[path[-1]] = draw(VALUES)
@@ -780,14 +771,6 @@ def mutated(draw, text):
         if not content:
             break
     return tomli_w.dumps(content)
-
-
-def loaded(load, file):
-    """Return what was loaded, or None and the error's message; any other kind of error gets through."""
-    try:
-        return load(file), ""
-    except FieldboError as error:
-        return None, str(error)
 
 
 @settings(max_examples=examples(150), deadline=None)

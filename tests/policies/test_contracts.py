@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from tiers import swept
+from tiers import in_make_test, swept
 
 from fieldbo.belief.question import Optimum, ShareOfMaximum
 from fieldbo.domain.domain import Domain
@@ -165,7 +165,8 @@ class TestPoliciesInAChainOfModules(PolicyContract):
         return type(self.chosen)(**vars(self.chosen))
 
     def mission(self, policy, **changes):
-        chained = {"world": small_chain(), "question": Optimum(), "battery": 20.0}
+        battery = 20.0 if in_make_test() else 30.0
+        chained = {"world": small_chain(), "question": Optimum(), "battery": battery}
         return small_mission(policy, **(chained | changes))
 
     def test_it_works_on_a_domain_of_a_single_site(self):
@@ -182,7 +183,8 @@ class _InACell:
         return type(self.chosen)(**vars(self.chosen))
 
     def mission(self, policy, **changes):
-        return small_mission(policy, **{"battery": 4.0, **changes})
+        battery = 4.0 if in_make_test() else 6.0
+        return small_mission(policy, **{"battery": battery, **changes})
 
     def test_it_works_on_a_domain_of_a_single_site(self):
         """A single point stands for the box."""

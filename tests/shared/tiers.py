@@ -1,10 +1,10 @@
 """Tiers of tests: what a case costs, which cases wait for ``make test-all``, and the day that picks samples.
 
-A case without a marker runs in ``make test`` and takes less than a second of processor time. ``slow`` marks
-a case that takes longer, ``sweep`` one of many that check a property exhaustively; another case guards the
-property in ``make test``. Of a test of several parameters that is marked ``each_choice``, ``make test`` runs
-a few combinations that hold each value of each parameter; the others are a sweep. In ``make test`` a case
-above the limit without a marker fails, unless it compiled loops meanwhile.
+A case without a marker runs in ``make test``, and should take less than a second there. ``slow`` marks a case
+that takes longer, ``sweep`` one of many that check a property exhaustively; another case guards the property
+in ``make test``. Of a test of several parameters that is marked ``each_choice``, ``make test`` runs a few
+combinations that hold each value of each parameter; the others are a sweep. In ``make test`` a case far above
+the limit without a marker fails, unless it compiled loops meanwhile.
 """
 
 import os

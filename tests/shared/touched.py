@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from checkout import ROOT, TESTS
+from checkout import ROOT
 
 ALWAYS = ("tests/golden", "tests/test_imports.py")
 
@@ -32,16 +32,25 @@ def concerned(paths):
     found = set(ALWAYS)
     for path in paths:
         top, *rest = path.parts
-        if top == "tests" and path.name.startswith("test_"):
-            found.add(str(path))
+        if top == "tests":
+            found.update(tests_of(path))
         elif top == "fieldbo" and rest:
-            package = TESTS / Path(rest[0]).stem
-            found.add(str(package.relative_to(ROOT)) if package.is_dir() else "tests/test_validation.py")
+            name = Path(rest[0]).stem
+            found |= {f"tests/{name}", f"tests/test_{name}.py"}  # a package, or a module
         elif top in ("worlds", "missions"):
             found.add("tests/catalogue")
         elif top == "docs" or path.name == "README.md":
             found.add("tests/documentation")
     return sorted(name for name in found if (ROOT / name).exists())
+
+
+def tests_of(path):
+    """Return what a file of the tests concerns: itself, its folder, or all of them."""
+    if "peers" in path.parts:  # they need brokers and robots
+        return []
+    if path.name.startswith("test_"):
+        return [str(path)]
+    return ["tests" if path.parts[1] in ("shared", "conftest.py") else str(path.parent)]
 
 
 if __name__ == "__main__":
