@@ -18,7 +18,7 @@ from fieldbo.agent.agent import Agent
 from fieldbo.cli import app
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, RefusedError, UnconfirmedError
-from fieldbo.messages import Action, Command, Lost, Query, from_plain, to_plain
+from fieldbo.messages import Action, Command, Lost, Query, Telemetry, from_plain, to_plain
 from fieldbo.mission.areas import areas_in
 from fieldbo.runs.commands import append
 from fieldbo.runs.explanation.words import command_text
@@ -473,6 +473,19 @@ def test_an_area_is_refused_that_may_cut_off_a_vehicle_whose_order_was_lost():
     wall = Obstacle("wall", corners=((3.3, -1), (3.7, -1), (3.7, 9), (3.3, 9)))
 
     assert "could not get home" in agent.completed(command("no-go", areas=(wall,))).refused
+
+
+@pytest.mark.parametrize(("margin", "needed"), [(0.0, 6.41), (0.25, 8.01)])
+def test_a_vehicle_is_not_stopped_where_the_margin_of_the_way_home_is_gone(margin, needed):
+    mission = small_mission(battery=30.0, initial=0)  # the way home from the far corner takes 6.40
+    agent = Agent(replace(mission, vehicles=(replace(mission.vehicles[0], margin=margin),)))
+    agent.tell(agent.issue(Query([5.0, 4.0])).observed(0.1, noise_variance=0.01))
+    state = agent.vehicles[0]
+
+    agent.tell(Telemetry(0, [5.0, 4.0], needed, 8.0))
+    assert state.can_turn_back(state.cost)
+    agent.tell(Telemetry(0, [5.0, 4.0], needed - 0.02, 9.0))
+    assert not state.can_turn_back(state.cost)
 
 
 def test_a_wanted_site_that_was_taken_back_by_a_pause_is_asked_for_again(mission, tmp_path):
