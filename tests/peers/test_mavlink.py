@@ -286,6 +286,23 @@ def test_after_a_bad_fix_the_vehicle_holds_where_it_was(bad_m, on_the_air):
     assert easts == pytest.approx([1.8] * len(easts), abs=0.7)
 
 
+def test_a_vehicle_that_goes_on_behind_a_cut_link_holds_where_it_is_first_heard_of_again(on_the_air):
+    wire, _, connection = on_the_air
+    connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
+    for k in range(10):
+        heartbeat(wire, GUIDED)
+        place(wire, 200 * k, east_m=0.5 * k)
+        targets(wire, 0.2)
+    connection.hold()
+    until(lambda: "no position was heard since" in connection.unsent())
+    targets(wire, 1.0)  # lost
+
+    place(wire, 3000, east_m=7.5)
+    until(lambda: not connection.unsent())
+
+    assert targets(wire, 1.0)[-1] == pytest.approx(7.5, abs=0.1)
+
+
 def test_a_vehicle_whose_position_is_nowhere_plausible_can_not_be_held(on_the_air):
     wire, _, connection = on_the_air
     connection.go(Goal("run/0#a", np.array([60.0, 0.0])))

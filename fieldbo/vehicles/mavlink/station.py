@@ -127,6 +127,7 @@ class GroundStation(Connection):
         self._began_s = 0.0
         self._target: Array | None = None  # latitude, longitude, altitude
         self._to_stay = False  # at the next plausible position
+        self._held_s = -math.inf
         self._aimed_s = self._opened_s = time.monotonic()
         self._is_outdated = False  # the goal, whose route began where the vehicle was
         self._position: Array | None = None
@@ -170,8 +171,10 @@ class GroundStation(Connection):
     def unsent(self) -> str:
         if self._broken or not self._todo.empty():
             return self._broken or "it waits to be sent"
-        in_control = self._control in (_Control.REQUESTED, _Control.OURS)
-        return "no plausible position of the vehicle is known" if self._to_stay and in_control else ""
+        if not self._to_stay or self._control not in (_Control.REQUESTED, _Control.OURS):
+            return ""
+        known = "plausible position of the vehicle is known" if self._target is None else "position was heard since"
+        return f"no {known}"
 
     def close(self) -> None:
         self._closing.set()
@@ -243,7 +246,7 @@ class GroundStation(Connection):
             self._settle_fence()
             return
         if self._to_stay and self._position_is_fresh and (place := self._fixes.plausible()) is not None:
-            self._aim(place)
+            self._stay(place)
         remind = self._keeps_target and time.monotonic() > self._insist_until_s
         self._sending.every_s = _REMIND_S if remind else _TARGET_S
         if self._target is not None and self._sending.due():
@@ -334,8 +337,16 @@ class GroundStation(Connection):
     def _hold(self) -> None:
         """Make the vehicle's plausible position the target."""
         self._goal, self._target, self._to_stay = None, None, True
+        self._held_s = time.monotonic()
         if self._control is _Control.REQUESTED:
             self._control = _Control.FREE
+
+    def _stay(self, place: Array) -> None:
+        """Hold at a place; behind a cut link, the vehicle goes on, and holds where it is first heard of again."""
+        heard_since = self._position_s > self._held_s
+        if heard_since or self._target is None:
+            self._aim(place)
+        self._to_stay = not heard_since
 
     def _aim(self, target: Array) -> None:
         """Send this target from now on, and at once."""
