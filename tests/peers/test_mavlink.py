@@ -294,7 +294,7 @@ def test_a_vehicle_that_goes_on_behind_a_cut_link_holds_where_it_is_first_heard_
         place(wire, 200 * k, east_m=0.5 * k)
         targets(wire, 0.2)
     connection.hold()
-    until(lambda: "no position was heard since" in connection.unsent())
+    until(lambda: "no position of the vehicle was heard since" in connection.unsent())
     targets(wire, 1.0)  # lost
 
     place(wire, 3000, east_m=7.5)

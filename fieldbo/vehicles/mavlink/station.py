@@ -173,8 +173,9 @@ class GroundStation(Connection):
             return self._broken or "it waits to be sent"
         if not self._to_stay or self._control not in (_Control.REQUESTED, _Control.OURS):
             return ""
-        known = "plausible position of the vehicle is known" if self._target is None else "position was heard since"
-        return f"no {known}"
+        if self._target is None:
+            return "no plausible position of the vehicle is known"
+        return "no position of the vehicle was heard since"
 
     def close(self) -> None:
         self._closing.set()
@@ -342,7 +343,7 @@ class GroundStation(Connection):
             self._control = _Control.FREE
 
     def _stay(self, place: Array) -> None:
-        """Hold at a place; behind a cut link, the vehicle goes on, and holds where it is first heard of again."""
+        """Hold at a place, and once more where the vehicle is next heard of: the link may have been cut."""
         heard_since = self._position_s > self._held_s
         if heard_since or self._target is None:
             self._aim(place)
