@@ -12,6 +12,7 @@ import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import LinearNDInterpolator, RegularGridInterpolator
+from small_files import mission_text, world_text
 from tiers import examples
 from working_folder import edit, write
 
@@ -402,35 +403,13 @@ def test_a_raster_over_three_axes_is_rejected(tmp_path):
 
 # -- missions and worlds -----------------------------------------------------------------------------------
 
-WORLD = """format = 1
-version = "1"
-title = "a field from a raster"
-cost_unit = "s"
-[domain]
-kind = "grid"
-axes = [{ name = "x", unit = "m", low = 0, high = 8, count = 5 },
-        { name = "y", unit = "m", low = 0, high = 4, count = 3 }]
-[field]
-kind = "raster"
-file = "truth.tif"
-[cost]
-kind = "euclidean"
-sampling = 1
-[sensor]
-noise_sd = 0.1
-"""
-MISSION = """format = 1
-world = "lake"
-[question]
-kind = "level-set"
-threshold = 40
-[agent]
-battery = 30
-[policy]
-kind = "truvar"
-[prior]
-mean = "model.tif"
-"""
+WORLD = world_text(
+    ("x", 0, 8, 5),
+    ("y", 0, 4, 3),
+    title="a field from a raster",
+    field={"kind": "raster", "file": "truth.tif"},
+)
+MISSION = mission_text("lake", threshold=40, battery=30, prior={"mean": "model.tif"})
 
 
 @pytest.fixture

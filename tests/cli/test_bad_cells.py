@@ -12,6 +12,7 @@ import pytest
 import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_files import mission_text
 from tiers import examples
 from working_folder import edit, everything, write
 from wrong_files import holder, loaded, paths_in
@@ -67,23 +68,13 @@ noise_sd = 0
 kind = "modular"
 modules = {MODULES}
 """
-MISSION = """format = 1
-world = "{world}"
-[question]
-kind = "optimum"
-[agent]
-battery = 9
-costs = "{costs}"
-[policy]
-kind = "{policy}"
-"""
 S, C = "worlds/sets/world.toml", "worlds/chain/world.toml"
 OF_SETS, OF_CHAIN = "sets.toml", "chain.toml"
 CONTENT = {
     S: SETS,
     C: CHAIN,
-    OF_SETS: MISSION.format(world="sets", costs="unknown", policy="subsets"),
-    OF_CHAIN: MISSION.format(world="chain", costs="declared", policy="lambo"),
+    OF_SETS: mission_text("sets", battery=9, agent={"costs": "unknown"}, policy="subsets"),
+    OF_CHAIN: mission_text("chain", battery=9, agent={"costs": "declared"}, policy="lambo"),
 }
 
 

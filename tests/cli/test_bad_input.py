@@ -18,6 +18,7 @@ import pytest
 import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_files import mission_text
 from tiers import examples
 from waiting import SLOW_S
 from working_folder import edit, everything, write
@@ -52,20 +53,7 @@ LIVE = TINY.replace(FIELD, "")
 TABLE = TINY.replace(FIELD, '[field]\nkind = "table"\nfile = "r.csv"\nvalue = "v"\n')
 ROWS = [f"{2 * (i % 5)},{3 * (i // 5)},{1 + 0.1 * i:.1f}" for i in range(12)]
 READINGS = "\n".join(["x,y,v", *ROWS, ""])
-MISSION = """format = 1
-world = "tiny"
-[question]
-kind = "level-set"
-threshold = 0.2
-[agent]
-battery = 30
-[policy]
-kind = "truvar"
-[model]
-learn = false
-length_scales = [3, 3]
-mean = 0
-"""
+MISSION = mission_text(threshold=0.2, battery=30, model={"learn": False, "length_scales": [3, 3], "mean": 0})
 TINY_FILE, TABLE_FILE, CSV_FILE = "worlds/tiny/world.toml", "worlds/table/world.toml", "worlds/table/r.csv"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from small_files import mission_text
 
 import fieldbo
 from fieldbo.messages import Query
@@ -63,16 +64,7 @@ noise_sd = 0
 kind = "modular"
 modules = [{ name = "bake", axes = ["x1"], cost = 10 }, { name = "cool", axes = ["x2"], cost = 1.5 }]
 """
-MISSION = """format = 1
-world = "cell"
-[question]
-kind = "optimum"
-[agent]
-battery = 9
-costs = "unknown"
-[policy]
-kind = "ucb-psq"
-"""
+MISSION = mission_text("cell", battery=9, agent={"costs": "unknown"}, policy="ucb-psq")
 
 
 @pytest.fixture(autouse=True)

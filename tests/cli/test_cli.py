@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import xarray
 from jsonschema import Draft202012Validator
+from small_files import mission_text, world_text
 from waiting import SLOW_S, until
 
 import fieldbo
@@ -28,43 +29,26 @@ from fieldbo.mission.schema import json_schema
 from fieldbo.runs import runner
 from fieldbo.runs.record.record import Record
 
-WORLD = """format = 1
-version = "1"
-title = "a field of 25 sites"
-cost_unit = "s"
-[domain]
-kind = "grid"
-axes = [{ name = "along", unit = "m", low = 0, high = 10, count = 5 },
-        { name = "depth", unit = "m", low = 0, high = 4, count = 5 }]
-[field]
-kind = "gp-draw"
-length_scales = [3, 1]
-[value]
-name = "chlorophyll"
-unit = "mg m-3"
-standard_name = "mass_concentration_of_chlorophyll_in_sea_water"
-[cost]
-kind = "transect"
-[sensor]
-noise_sd = 0.1
-"""
+WORLD = world_text(
+    ("along", 0, 10, 5),
+    ("depth", 0, 4, 5),
+    title="a field of 25 sites",
+    field={"kind": "gp-draw", "length_scales": [3, 1]},
+    value={
+        "name": "chlorophyll",
+        "unit": "mg m-3",
+        "standard_name": "mass_concentration_of_chlorophyll_in_sea_water",
+    },
+    cost={"kind": "transect"},
+)
 LIVE = WORLD.replace('[field]\nkind = "gp-draw"\nlength_scales = [3, 1]\n', "")
-MISSION = """format = 1
-world = "tiny"
-seed = 3
-[question]
-kind = "level-set"
-threshold = 0.2
-[agent]
-battery = 60
-start = [2.5, 1]
-[policy]
-kind = "truvar"
-[model]
-learn = false
-length_scales = [3, 1]
-mean = 0
-"""
+MISSION = mission_text(
+    seed=3,
+    threshold=0.2,
+    battery=60,
+    agent={"start": [2.5, 1]},
+    model={"learn": False, "length_scales": [3, 1], "mean": 0},
+)
 FILES = {
     "run.sqlite",
     "run.count",

@@ -8,6 +8,7 @@ import pytest
 import shapely
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from small_files import mission_text
 from tiers import examples
 
 import fieldbo
@@ -355,22 +356,14 @@ def test_a_start_or_home_without_a_route_is_rejected():
         replace(mission, world=replace(world, cost=Shut()), vehicles=(VehicleSpec(30.0, [0.0, 0.0]),))
 
 
-MISSION = """format = 1
-world = "yard"
-[question]
-kind = "level-set"
-threshold = { quantile = 0.5 }
-[agent]
-battery = 60
-start = [1, 1]
-home = [2, 2]
-[policy]
-kind = "straddle"
-[model]
-learn = false
-length_scales = [3, 3]
-mean = 0
-"""
+MISSION = mission_text(
+    "yard",
+    threshold={"quantile": 0.5},
+    battery=60,
+    agent={"start": [1, 1], "home": [2, 2]},
+    policy="straddle",
+    model={"learn": False, "length_scales": [3, 3], "mean": 0},
+)
 
 
 @pytest.mark.parametrize("kind", ["grid", "box"])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_files import mission_text, world_text
 from small_runs import sketch
 from tiers import swept
 from working_folder import edit, everything, write
@@ -31,41 +32,13 @@ from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission, small_world
 
-WORLD = """format = 1
-version = "1"
-title = "a field of 25 sites"
-cost_unit = "s"
-[domain]
-kind = "grid"
-axes = [{ name = "x", unit = "m", low = 0, high = 10, count = 5 },
-        { name = "y", unit = "m", low = 0, high = 10, count = 5 }]
-[field]
-kind = "gp-draw"
-length_scales = [3, 3]
-[value]
-name = "level"
-[cost]
-kind = "euclidean"
-sampling = 1
-[sensor]
-noise_sd = 0.1
-"""
-MISSION = """format = 1
-world = "tiny"
-[question]
-kind = "level-set"
-threshold = 0.2
-[agent]
-battery = 40
-[policy]
-kind = "truvar"
-[model]
-learn = { every = 4 }
-[prior]
-readings = "yesterday.csv"
-per_day = 0.2
-age_days = 1.0
-"""
+WORLD = world_text(("x", 0, 10, 5), ("y", 0, 10, 5), title="a field of 25 sites", value={"name": "level"})
+MISSION = mission_text(
+    threshold=0.2,
+    battery=40,
+    model={"learn": {"every": 4}},
+    prior={"readings": "yesterday.csv", "per_day": 0.2, "age_days": 1.0},
+)
 ROWS = ["x,y,level", *(f"{2.5 * (k % 4)},{3 * (k // 4)},{0.1 * k - 0.4:.1f}" for k in range(8))]
 
 

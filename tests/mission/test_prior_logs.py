@@ -4,42 +4,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_files import mission_text, world_text
 from working_folder import write
 
 import fieldbo
 from fieldbo.domain.georeference import Georeference
 from fieldbo.errors import InputError
 
-WORLD = """format = 1
-version = "1"
-title = "a lake"
-cost_unit = "s"
-[domain]
-kind = "grid"
-crs = "EPSG:32632"
-axes = [{ name = "east", unit = "m", low = 463000, high = 463100, count = 6 },
-        { name = "north", unit = "m", low = 5239500, high = 5239600, count = 6 }]
-[field]
-kind = "gp-draw"
-length_scales = [30, 30]
-[value]
-name = "chl"
-unit = "ug/l"
-[cost]
-kind = "euclidean"
-sampling = 1
-[sensor]
-noise_sd = 0.1
-"""
+WORLD = world_text(
+    ("east", 463000, 463100, 6),
+    ("north", 5239500, 5239600, 6),
+    title="a lake",
+    domain={"crs": "EPSG:32632"},
+    field={"kind": "gp-draw", "length_scales": [30, 30]},
+    value={"name": "chl", "unit": "ug/l"},
+)
 DEPTH = """        { name = "north", unit = "m", low = 5239500, high = 5239600, count = 6 },
         { name = "depth", unit = "m", low = 0, high = 10, count = 6 }]
 """
-MISSION = """format = 1
-world = "lake"
-question = { kind = "level-set", threshold = 0.2 }
-agent = { battery = 2000 }
-policy = { kind = "truvar" }
-"""
+MISSION = mission_text("lake", threshold=0.2, battery=2000)
 UTM = Georeference("EPSG:32632")
 METRES = np.column_stack([463_010 + 30.0 * np.arange(3), np.full(3, 5_239_550.0)])
 LAT, LON = UTM.degrees(METRES).T
@@ -315,7 +298,7 @@ def test_an_empty_name_of_readings_is_an_error(name, command):
     code, _, error = command("check", "lake.toml", "--set", f'prior.readings="{name}"')
     assert code == 2
     assert "prior.readings is empty" in error
-    Path("lake.toml").write_text(f'{MISSION}prior = {{ readings = "{name}" }}\n')
+    Path("lake.toml").write_text(f'{MISSION}[prior]\nreadings = "{name}"\n')
     code, _, error = command("run", "lake.toml")
     assert code == 2
     assert "prior.readings is empty" in error

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from small_files import world_text
 
 import fieldbo
 from fieldbo.errors import InputError
@@ -11,23 +12,7 @@ from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
 from fieldbo.policies.travel.rollout import Rollout
 from fieldbo.policies.travel.scores import TravelScore
 
-WORLD = """format = 1
-version = "1"
-title = "a yard"
-cost_unit = "s"
-[domain]
-kind = "grid"
-axes = [{ name = "x", unit = "m", low = 0, high = 10, count = 5 },
-        { name = "y", unit = "m", low = 0, high = 6, count = 4 }]
-[field]
-kind = "gp-draw"
-length_scales = [3, 3]
-[sensor]
-noise_sd = 0
-[cost]
-kind = "euclidean"
-sampling = 1
-"""
+WORLD = world_text(("x", 0, 10, 5), ("y", 0, 6, 4), title="a yard", sensor={"noise_sd": 0})
 MISSION = """format = 1
 world = "yard"
 [question]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_files import mission_text
 
 import fieldbo
 from fieldbo.belief.model import Model
@@ -333,24 +334,6 @@ def test_a_rejected_order_is_not_a_play():
 
 # -- comparisons -----------------------------------------------------------------------------------------
 
-MISSION = """format = 1
-title = "{world}"
-world = "{world}"
-[question]
-kind = "optimum"
-goal = "{goal}"
-[agent]
-battery = 40
-max_steps = 3
-[initial]
-count = 2
-[policy]
-kind = "random"
-[model]
-learn = false
-mean = 0.0
-"""
-
 
 @pytest.fixture
 def missions(tmp_path, monkeypatch):
@@ -359,7 +342,17 @@ def missions(tmp_path, monkeypatch):
         ("chain", "cell-hartmann-6", "minimise"),
         ("sets", "cell-growth", "maximise"),
     ):
-        Path(f"{name}.toml").write_text(MISSION.format(world=world, goal=goal))
+        asked = mission_text(
+            world,
+            title=world,
+            goal=goal,
+            battery=40,
+            agent={"max_steps": 3},
+            initial={"count": 2},
+            policy="random",
+            model={"learn": False, "mean": 0.0},
+        )
+        Path(f"{name}.toml").write_text(asked)
 
 
 def test_runs_in_cells_are_compared_by_the_best_sample_or_the_simple_regret(missions):

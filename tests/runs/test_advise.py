@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import norm
+from small_files import mission_text, world_text
 from waiting import SLOW_S, until
 
 import fieldbo
@@ -23,44 +24,21 @@ from fieldbo.runs.advice.search import needed, quantile, share_interval, success
 from fieldbo.runs.advice.trial import in_field
 from fieldbo.runs.runner import run
 
-WORLD = """format = 1
-version = "1"
-title = "a field of 64 sites"
-cost_unit = "s"
-[domain]
-kind = "grid"
-axes = [{ name = "x", unit = "m", low = 0, high = 10, count = 8 },
-        { name = "y", unit = "m", low = 0, high = 10, count = 8 }]
-[cost]
-kind = "euclidean"
-sampling = 1
-[sensor]
-noise_sd = 0.05
-"""
+WORLD = world_text(
+    ("x", 0, 10, 8), ("y", 0, 10, 8), title="a field of 64 sites", field=None, sensor={"noise_sd": 0.05}
+)
 SURVEYED = """[field]
 kind = "table"
 file = "survey.csv"
 value = "value"
 """
-MISSION = """format = 1
-world = "tiny"
-[question]
-kind = "level-set"
-threshold = 0.2
-[agent]
-battery = 60
-home = [0, 0]
-reserve = 3
-margin = 0.1
-[policy]
-kind = "straddle"
-per_cost = true
-[model]
-learn = false
-length_scales = [3, 3]
-variance = 1
-mean = 0
-"""
+MISSION = mission_text(
+    threshold=0.2,
+    battery=60,
+    agent={"home": [0, 0], "reserve": 3, "margin": 0.1},
+    policy={"kind": "straddle", "per_cost": True},
+    model={"learn": False, "length_scales": [3, 3], "variance": 1, "mean": 0},
+)
 LEARNED = {"model": {"learn": True}}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_files import mission_text, world_text
 
 import fieldbo
 from fieldbo.belief.averaged import AveragedSurface
@@ -30,46 +31,21 @@ from fieldbo.runs.state import RunState
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated
 
-WORLD = """format = 1
-version = "1"
-title = "a field of 30 sites"
-cost_unit = "s"
-[domain]
-kind = "grid"
-axes = [{ name = "east", unit = "m", low = 0, high = 10, count = 6 },
-        { name = "north", unit = "m", low = 0, high = 4, count = 5 }]
-[field]
-kind = "gp-draw"
-length_scales = [3, 2]
-[value]
-name = "signal"
-unit = "dB"
-[cost]
-kind = "euclidean"
-sampling = 1
-[sensor]
-noise_sd = 0.1
-"""
-MISSION = """format = 1
-world = "tiny"
-seed = 3
-[question]
-kind = "optimum"
-[agent]
-battery = 40
-start = [0, 0]
-home = [0, 0]
-[initial]
-count = 2
-[policy]
-kind = "gp-ucb"
-delta = 0.2
-[model]
-learn = { every = 5 }
-average = false
-length_scales = [3, 2]
-mean = 0
-"""
+WORLD = world_text(
+    ("east", 0, 10, 6),
+    ("north", 0, 4, 5),
+    title="a field of 30 sites",
+    field={"kind": "gp-draw", "length_scales": [3, 2]},
+    value={"name": "signal", "unit": "dB"},
+)
+MISSION = mission_text(
+    seed=3,
+    battery=40,
+    agent={"start": [0, 0], "home": [0, 0]},
+    policy={"kind": "gp-ucb", "delta": 0.2},
+    initial={"count": 2},
+    model={"learn": {"every": 5}, "average": False, "length_scales": [3, 2], "mean": 0},
+)
 AFTER = 6  # orders, of an interrupted run
 
 

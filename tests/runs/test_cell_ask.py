@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_files import mission_text
 
 import fieldbo
 from fieldbo.mission.kinds import POLICIES
@@ -44,26 +45,9 @@ CHAIN = re.sub(
     '           { name = "cool", axes = ["x2"], cost = 1 }]\n',
     CHAIN,
 )
-MISSION = """format = 1
-world = "cell"
-[question]
-kind = "optimum"
-goal = "minimise"
-[agent]
-battery = {battery}
-costs = "{costs}"
-[initial]
-count = 3
-[policy]
-kind = "{policy}"
-{options}
-[model]
-learn = false
-length_scales = [4, 8]
-mean = 50
-variance = 3000
-"""
-SMALL = "samples = 16\ncandidates = 8\nworst = 310"
+MODEL = {"learn": False, "length_scales": [4, 8], "mean": 50, "variance": 3000}
+FEW = {"samples": 16, "candidates": 8}
+SMALL = {**FEW, "worst": 310}
 
 
 @pytest.fixture(autouse=True)
@@ -71,12 +55,20 @@ def _place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def ran(world, policy, options="", costs="unknown", battery=7.0, after=None):
+def ran(world, policy, options=None, costs="unknown", battery=7.0, after=None):
     """Run a mission, interrupted after some orders; return its folder."""
     Path("worlds/cell").mkdir(parents=True, exist_ok=True)
     Path("worlds/cell/world.toml").write_text(world)
-    text = MISSION.format(policy=policy, options=options, costs=costs, battery=battery)
-    Path("m.toml").write_text(text)
+    asked = mission_text(
+        "cell",
+        goal="minimise",
+        battery=battery,
+        agent={"costs": costs},
+        initial={"count": 3},
+        policy={"kind": policy, **(options or {})},
+        model=MODEL,
+    )
+    Path("m.toml").write_text(asked)
     loaded = fieldbo.load_mission("m.toml")
     folder, record = begin(loaded)
 
@@ -182,7 +174,7 @@ def test_bounds_are_given_as_values_with_an_explanation(told):
 
 
 def test_the_worst_value_of_the_readings_is_shown():
-    folder = ran(SETS, "subsets", "samples = 16\ncandidates = 8", after=5)
+    folder = ran(SETS, "subsets", FEW, after=5)
     explanation = explain(folder, 4)
 
     worst = max(read.values[0] for read in observations(folder)[:4])
@@ -266,7 +258,7 @@ def excess_cost(folder):
 @pytest.mark.parametrize("policy", ["ucb-cvs", "subset-front"])
 def test_lists_of_control_sets_show_their_variables(policy):
     costs = "declared" if policy == "ucb-cvs" else "unknown"
-    folder = ran(SETS, policy, "samples = 16\ncandidates = 8", costs)
+    folder = ran(SETS, policy, FEW, costs)
 
     texts = [explanation.text for explanation in explained(folder)]
 
@@ -290,7 +282,7 @@ def test_the_expected_value_averages_over_free_variables(told):
 
 
 def test_a_chain_lists_the_modules_that_rerun_with_their_costs():
-    folder = ran(CHAIN, "lambo", "candidates = 64", "declared", battery=60.0)
+    folder = ran(CHAIN, "lambo", {"candidates": 64}, "declared", battery=60.0)
     seen = set()
     for explanation in explained(folder):
         said = line(explanation.text, "cost")
@@ -303,7 +295,7 @@ def test_a_chain_lists_the_modules_that_rerun_with_their_costs():
 
 
 def test_the_next_query_of_an_interrupted_chain_equals_that_of_the_uninterrupted_run():
-    folder = ran(CHAIN, "lambo", "candidates = 64", "declared", battery=60.0, after=6)
+    folder = ran(CHAIN, "lambo", {"candidates": 64}, "declared", battery=60.0, after=6)
     stopped = explain(folder).order
 
     whole = fieldbo.run(fieldbo.load_mission("m.toml"))

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import sem, ttest_rel
+from small_files import mission_text, world_text
 from waiting import SLOW_S, until
 
 from fieldbo.errors import InputError
@@ -26,37 +27,10 @@ from fieldbo.runs.comparison_table import COLUMNS, held, write_rows
 from fieldbo.runs.performance_profiles import performance_profiles
 from fieldbo.runs.runner import run
 
-WORLD = """format = 1
-version = "1"
-title = "a field of 36 sites"
-cost_unit = "s"
-[domain]
-kind = "grid"
-axes = [{ name = "x", unit = "m", low = 0, high = 10, count = 6 },
-        { name = "y", unit = "m", low = 0, high = 10, count = 6 }]
-[field]
-kind = "gp-draw"
-length_scales = [3, 3]
-[cost]
-kind = "euclidean"
-sampling = 1
-[sensor]
-noise_sd = 0.1
-"""
-MISSION = """format = 1
-world = "tiny"
-[question]
-kind = "level-set"
-threshold = { quantile = 0.6 }
-[agent]
-battery = 25
-[policy]
-kind = "truvar"
-[model]
-learn = false
-length_scales = [3, 3]
-mean = 0
-"""
+WORLD = world_text(("x", 0, 10, 6), ("y", 0, 10, 6), title="a field of 36 sites")
+MISSION = mission_text(
+    threshold={"quantile": 0.6}, battery=25, model={"learn": False, "length_scales": [3, 3], "mean": 0}
+)
 MISSIONS = ["truvar.toml", "random.toml"]
 FINISHED = ("mission", "draw", "start")
 OPTIMUM = {"question": {"kind": "optimum"}}

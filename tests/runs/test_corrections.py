@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_files import mission_text, world_text
 from tiers import swept
 from working_folder import write
 
@@ -33,43 +34,22 @@ from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch
 from fieldbo.vehicles.simulated import Simulated
 
-WORLD = """format = 1
-version = "1"
-title = "a field of 30 sites"
-cost_unit = "s"
-[domain]
-kind = "grid"
-axes = [{ name = "east", unit = "m", low = 0, high = 10, count = 6 },
-        { name = "north", unit = "m", low = 0, high = 4, count = 5 }]
-[field]
-kind = "gp-draw"
-length_scales = [3, 2]
-[value]
-name = "temperature"
-unit = "°C"
-[cost]
-kind = "euclidean"
-sampling = 1
-[sensor]
-noise_sd = 0.1
-"""
-MISSION = """format = 1
-world = "tiny"
-seed = 3
-[question]
-kind = "level-set"
-threshold = 0.2
-[agent]
-battery = 60
-start = [0, 0]
-home = [0, 0]
-[initial]
-count = 2
-[policy]
-kind = "random"
-[model]
-learn = { every = 4 }
-"""
+WORLD = world_text(
+    ("east", 0, 10, 6),
+    ("north", 0, 4, 5),
+    title="a field of 30 sites",
+    field={"kind": "gp-draw", "length_scales": [3, 2]},
+    value={"name": "temperature", "unit": "°C"},
+)
+MISSION = mission_text(
+    seed=3,
+    threshold=0.2,
+    battery=60,
+    agent={"start": [0, 0], "home": [0, 0]},
+    policy="random",
+    initial={"count": 2},
+    model={"learn": {"every": 4}},
+)
 WRONG = 247.0
 FIXED = {"model": {"learn": False}}
 FITTED = {"model": {"average": False}}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from small_files import mission_text, world_text
 
 import fieldbo
 from fieldbo.agent.agent import Agent
@@ -149,38 +150,16 @@ def test_a_robot_whose_sensor_reads_on_the_way_keeps_its_readings_unless_the_mis
     assert tested.as_found().model.outliers == "tested"
 
 
-WORLD = """format = 1
-version = "1"
-title = "a bay that a boat logs every second"
-cost_unit = "s"
-[domain]
-kind = "grid"
-axes = [{ name = "east", unit = "m", low = 0, high = 400, count = 21 },
-        { name = "north", unit = "m", low = 0, high = 400, count = 21 }]
-obstacles = [{ name = "island", corners = [[150, 100], [250, 100], [250, 250], [150, 250]] }]
-[field]
-kind = "gp-draw"
-length_scales = [120, 120]
-[cost]
-kind = "boat"
-stop_s = 20
-[sensor]
-noise_sd = 0.1
-along = { every_s = 1 }
-"""
-MISSION = """format = 1
-world = "bay"
-[question]
-kind = "level-set"
-threshold = 0.3
-[agent]
-battery = 2000
-home = [0, 0]
-[policy]
-kind = "truvar"
-[model]
-average = false
-"""
+WORLD = world_text(
+    ("east", 0, 400, 21),
+    ("north", 0, 400, 21),
+    title="a bay that a boat logs every second",
+    domain={"obstacles": [{"name": "island", "corners": [[150, 100], [250, 100], [250, 250], [150, 250]]}]},
+    field={"kind": "gp-draw", "length_scales": [120, 120]},
+    cost={"kind": "boat", "stop_s": 20},
+    sensor={"noise_sd": 0.1, "along": {"every_s": 1}},
+)
+MISSION = mission_text("bay", threshold=0.3, battery=2000, agent={"home": [0, 0]}, model={"average": False})
 
 
 @pytest.fixture

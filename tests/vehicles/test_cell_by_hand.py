@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_files import mission_text
 
 import fieldbo
 from fieldbo.clock import MACHINE_CLOCK
@@ -49,21 +50,6 @@ noise_sd = 0
 [cost]
 kind = "subset"
 """
-MISSION = """format = 1
-world = "cell"
-[question]
-kind = "optimum"
-[agent]
-battery = 300
-costs = "{costs}"
-[initial]
-count = 3
-[policy]
-kind = "{policy}"
-[model]
-learn = false
-mean = 0
-"""
 THIRD = 1 / 3
 PLACE = [THIRD, 7.0, 40 * THIRD, 66.0]
 
@@ -73,11 +59,22 @@ def _place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+def mission_of_cell(policy="ei", costs="declared", **agent):
+    return mission_text(
+        "cell",
+        battery=300,
+        agent={"costs": costs, **agent},
+        initial={"count": 3},
+        policy=policy,
+        model={"learn": False, "mean": 0},
+    )
+
+
 def cell(world, policy="ei", costs="declared"):
     """Write a cell and its mission, and return the mission."""
     Path("worlds/cell").mkdir(parents=True, exist_ok=True)
     Path("worlds/cell/world.toml").write_text(world)
-    Path("m.toml").write_text(MISSION.format(policy=policy, costs=costs))
+    Path("m.toml").write_text(mission_of_cell(policy, costs))
     return fieldbo.load_mission("m.toml")
 
 
@@ -338,9 +335,7 @@ def test_a_last_module_without_charge_has_no_price():
     chain = CHAIN.replace('kind = "modular"', 'kind = "modular"\ncharge_last = false')
     Path("worlds/cell").mkdir(parents=True)
     Path("worlds/cell/world.toml").write_text(chain)
-    Path("m.toml").write_text(
-        MISSION.format(policy="ei", costs="declared").replace("[initial]", "max_steps = 9\n[initial]")
-    )
+    Path("m.toml").write_text(mission_of_cell(max_steps=9))
     typist = Typist(fieldbo.load_mission("m.toml"), "", "1", "")
 
     moved(typist, PLACE)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shapely
+from small_files import mission_text
 from working_folder import write
 
 from fieldbo.domain.frame import Frame, Origin
@@ -54,24 +55,15 @@ outline = [[0, 0], [200, 0], [200, 80], [120, 100], [110, 75], [100, 100], [0, 1
 holes = [[[20, 70], [40, 70], [30, 85]]]
 """
 CLEAR = SHORE.format(clearance=4)
-MISSION = """format = 1
-title = "a sweep of the bay"
-world = "bay"
-[question]
-kind = "level-set"
-threshold = 0
-[agent]
-battery = 4000
-start = [20, 20]
-home = [190, 20]
-[policy]
-kind = "lawnmower"
-lines = 6
-samples = 8
-[model]
-learn = false
-length_scales = [30, 30]
-"""
+MISSION = mission_text(
+    "bay",
+    title="a sweep of the bay",
+    threshold=0,
+    battery=4000,
+    agent={"start": [20, 20], "home": [190, 20]},
+    policy={"kind": "lawnmower", "lines": 6, "samples": 8},
+    model={"learn": False, "length_scales": [30, 30]},
+)
 BOAT = """format = 1
 [link]
 kind = "mavlink"

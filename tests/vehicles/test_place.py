@@ -1,49 +1,31 @@
 """Where a vehicle file places a mission: shown in words and degrees, and questioned if it looks wrong."""
 
 import pytest
+from small_files import mission_text, world_text
 from working_folder import edit, write
 
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame
 from fieldbo.vehicles.place import frame_doubts
 
-WORLD = """format = 1
-version = "1"
-title = "a bay"
-cost_unit = "s"
-start = [20, 10]
-[domain]
-kind = "grid"
-axes = [
-    { name = "east", unit = "m", low = 0, high = 200, count = 21 },
-    { name = "north", unit = "m", low = 0, high = 100, count = 11 },
-]
-[field]
-kind = "gp-draw"
-length_scales = [30, 30]
-[cost]
-kind = "euclidean"
-sampling = 3
-[sensor]
-noise_sd = 0.05
-"""
-MISSION = """format = 1
-title = "a sweep of the bay"
-world = "bay"
-[question]
-kind = "level-set"
-threshold = 0
-[agent]
-battery = 4000
-home = [0, 0]
-[policy]
-kind = "lawnmower"
-lines = 3
-samples = 4
-[model]
-learn = false
-length_scales = [30, 30]
-"""
+WORLD = world_text(
+    ("east", 0, 200, 21),
+    ("north", 0, 100, 11),
+    title="a bay",
+    field={"kind": "gp-draw", "length_scales": [30, 30]},
+    cost={"kind": "euclidean", "sampling": 3},
+    sensor={"noise_sd": 0.05},
+    start=[20, 10],
+)
+MISSION = mission_text(
+    "bay",
+    title="a sweep of the bay",
+    threshold=0,
+    battery=4000,
+    agent={"home": [0, 0]},
+    policy={"kind": "lawnmower", "lines": 3, "samples": 4},
+    model={"learn": False, "length_scales": [30, 30]},
+)
 BOAT = """format = 1
 [link]
 kind = "mavlink"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_files import mission_text, world_text
 
 import fieldbo
 from fieldbo.messages import Query
@@ -17,37 +18,15 @@ from fieldbo.runs.load import load_run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.by_hand import ByHand
 
-WORLD = """format = 1
-version = "1"
-title = "a surveyed pond"
-cost_unit = "s"
-[domain]
-kind = "grid"
-axes = [{ name = "east", unit = "m", low = 0, high = 10, count = 6 },
-        { name = "north", unit = "m", low = 0, high = 4, count = 5 }]
-[field]
-kind = "table"
-file = "readings.csv"
-value = "oxygen"
-[cost]
-kind = "euclidean"
-sampling = 1
-[sensor]
-noise_sd = 0.1
-"""
-MISSION = """format = 1
-world = "pond"
-[question]
-kind = "level-set"
-threshold = 6.0
-[agent]
-battery = 12
-start = [0, 0]
-[policy]
-kind = "random"
-[model]
-learn = false
-"""
+WORLD = world_text(
+    ("east", 0, 10, 6),
+    ("north", 0, 4, 5),
+    title="a surveyed pond",
+    field={"kind": "table", "file": "readings.csv", "value": "oxygen"},
+)
+MISSION = mission_text(
+    "pond", threshold=6.0, battery=12, agent={"start": [0, 0]}, policy="random", model={"learn": False}
+)
 BY_HAND = {"kind": "by-hand"}
 
 
