@@ -70,9 +70,10 @@ def test_the_wheel_contains_every_module_page_world_and_mission_and_py_typed(whe
 
 @pytest.mark.slow
 def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):
-    call(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    uv = sys.executable, "-m", "uv"  # it keeps what it has downloaded before
+    call(*uv, "venv", "--python", sys.executable, tmp_path / "venv", cwd=tmp_path)
     binaries = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
-    call(binaries / "python", "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
+    call(*uv, "pip", "install", "--python", binaries / "python", wheel, cwd=tmp_path)
     place = tmp_path / "elsewhere"
     place.mkdir()
     listed = call(binaries / "fieldbo", "worlds", cwd=place)
