@@ -40,6 +40,10 @@ class Moments(NamedTuple):
     variance_gradient: Array
 
 
+_FEW = 256
+"""Up to this many rows, LAPACK solves, which copies them in some microseconds; to load numba takes longer."""
+
+
 class _Triangle:
     """A lower triangle that grows row by row in place.
 
@@ -51,6 +55,17 @@ class _Triangle:
         size = max(32, least, self.used + self.used // 2)
         self.rows: Array = np.zeros((size, size))  # the upper half is never touched
         self.rows[: self.used, : self.used] = factor
+
+    def solved(self, b: Array) -> Array:
+        """Return ``L^-1 b`` (n,), where L is the triangle of the first n rows."""
+        n = len(b)
+        if n <= _FEW:
+            row: Array = solve_triangular(self.rows[:n, :n], b, lower=True, check_finite=False)
+        else:
+            from fieldbo.belief._triangle_loop import solved
+
+            row = solved(self.rows, b)
+        return row
 
     def followed_by(self, n: int, rows: Array, pivots: Array | float) -> _Triangle:
         """Return a triangle of the first n rows and k more: itself, unless another belief extended it.
@@ -270,12 +285,10 @@ class Belief:
         pivot : float
             Posterior standard deviation of the reading, noise included.
         """
-        from fieldbo.belief._triangle_loop import solved
-
         x, y, v = self._checked(site, value, noise_variance)
         n = self.size
         triangle = self._triangle or _Triangle(self.factor)
-        row = solved(triangle.rows, self.kernel(self.sites, x)[:, 0]) if n else np.empty(0)
+        row = triangle.solved(self.kernel(self.sites, x)[:, 0]) if n else np.empty(0)
         pivot2 = self.kernel.diagonal(x).item() + v.item() - float(row @ row)
         if not pivot2 > 0:
             raise _not_positive_definite(n + 1)

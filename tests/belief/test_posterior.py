@@ -91,6 +91,18 @@ def test_readings_in_two_parcels_or_in_any_order_give_the_same_belief(seed, cut)
         assert other.information_gain() == pytest.approx(whole.information_gain(), abs=1e-9)
 
 
+def test_readings_added_behind_many_give_the_same_belief():
+    rng = np.random.default_rng(0)
+    x, y, v = rng.uniform(0, 1, (260, 2)), rng.normal(size=260), np.full(260, 0.1)
+    prior = Belief(SquaredExponential(SCALES, VARIANCE))
+    belief = prior.condition_on(x[:252], y[:252], v[:252])
+    for site, value, noise in zip(x[252:], y[252:], v[252:], strict=True):
+        belief, _, _ = belief.extended(site, value, noise)
+    whole = prior.condition_on(x, y, v)
+    np.testing.assert_allclose(belief.mean(x), whole.mean(x), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(belief.variance(x), whole.variance(x), rtol=0, atol=1e-10)
+
+
 def test_readings_added_one_by_one_give_the_same_belief_repeated_sites_included():
     x, y, v = readings(repeats=5)
     at = np.random.default_rng(1).uniform(0, 1, (6, 2))
