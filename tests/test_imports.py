@@ -117,8 +117,8 @@ def test_a_run_writes_its_files_without_libraries_of_tables(short_run):
 
 
 @pytest.mark.slow
-def test_ask_loads_neither_tables_nor_pictures(short_run):
-    assert libraries(loaded_by("ask", short_run[0]), of=(*TABLES, *PICTURES, *SLOW)) == set()
+def test_ask_loads_neither_tables_nor_pictures_nor_loops(short_run):
+    assert libraries(loaded_by("ask", short_run[0]), of=(*TABLES, *PICTURES, *LOOPS, *SLOW)) == set()
 
 
 @pytest.mark.slow
