@@ -50,6 +50,9 @@ SILENCE_S, LEAST_S = 3.0, 6.0
 ROUNDING_M = 0.03
 """How far a robot may be from where it is sent, because messages round."""
 
+FAR_M = 1e5
+"""Positions beyond this are glitches."""
+
 WIND = """
 [[hold]]
 channel = "wind"
@@ -259,16 +262,20 @@ class Trial:
             until(lambda: len(places) > reports, what="the robot to say where it is")
         return np.array(places[1:])
 
-    def until_the_robot_stands(self, *, home: bool = False) -> None:
-        """Wait until the robot says five times that it is at the same place, or at home."""
+    def where_the_robot_stops(self, *, home: bool = False):
+        """Wait until the robot says ten times that it is at the same place (d,), or at home; return the place.
+
+        It may turn back first, to where it was last seen.
+        """
 
         def stands():
-            last = np.array(places[-5:])
+            last = np.array([place for place in places if np.abs(place).max() < FAR_M][-10:])
             there = last if home else last - last[:1]
-            return len(last) == 5 and np.abs(there).max() <= ROUNDING_M
+            return len(last) == 10 and np.abs(there).max() <= ROUNDING_M
 
         with self.positions() as places:
             until(stands, what="the robot to stand")
+            return next(place for place in reversed(places) if np.abs(place).max() < FAR_M)
 
     def until_one_is_lost(self, since, run: Program) -> None:
         """Wait until an order is lost after a row; or two more are done, because nothing was cut."""
@@ -533,11 +540,10 @@ class FaultTable(ABC):
         assert broken.code == 128 + signal.SIGINT, broken.output
         assert broken.summary["end_reason"] is None
 
-        stays = trial.where_the_robot_stays()
+        stops = trial.where_the_robot_stops()
         ran = trial.resume()
 
-        assert np.ptp(stays, axis=0) == pytest.approx(0.0, abs=0.5 * trial.peer.within + 1e-9)
-        assert np.abs(stays[-1] - row.message.site).max() > trial.peer.within
+        assert np.abs(stops - row.message.site).max() > trial.peer.within
         trial.check(ran)
         assert ran.summary["end_reason"] == EndReason.STEP_LIMIT
 
@@ -546,7 +552,7 @@ class FaultTable(ABC):
         run = trial.start()
         trial.until_under_way(3, run)
         run.kill()
-        trial.until_the_robot_stands()
+        trial.where_the_robot_stops()
 
         ran = trial.resume()
 
@@ -574,12 +580,11 @@ class FaultTable(ABC):
         broken = trial.ended(run)
         assert broken.code == 128 + signal.SIGINT, broken.output
 
-        stays = trial.where_the_robot_stays()
-        stays = stays[(np.abs(stays) < 1e5).all(axis=1)]  # without the bad ones
+        stops = trial.where_the_robot_stops()
 
         length = np.linalg.norm(row.message.site - before)
-        assert np.ptp(stays, axis=0) == pytest.approx(0.0, abs=0.5 * trial.peer.within + 1e-9)
-        assert np.linalg.norm(stays[-1] - before) <= length + 2 * trial.peer.within
+        assert np.linalg.norm(stops - before) <= length + 2 * trial.peer.within
+        assert np.abs(stops - row.message.site).max() > trial.peer.within
 
     def test_without_battery_reports_the_robot_still_comes_home(self, trial):
         trial.write_file(silence_s=SILENCE_S)  # older reports say nothing
@@ -606,8 +611,7 @@ class FaultTable(ABC):
         broken = trial.ended(run)
 
         assert broken.code == 128 + signal.SIGINT, broken.output
-        stays = trial.where_the_robot_stays()
-        assert np.ptp(stays, axis=0) == pytest.approx(0.0, abs=0.5 * trial.peer.within + 1e-9)
+        trial.where_the_robot_stops()
 
     def test_a_robot_whose_planner_is_killed_stops_by_itself(self, trial):
         trial.write_file(planner_silence_s=3.0)
@@ -630,7 +634,7 @@ class FaultTable(ABC):
         trial.until_under_way(3, run)
         run.kill()
         robot.wait_for("going home")
-        trial.until_the_robot_stands(home=True)
+        trial.where_the_robot_stops(home=True)
 
         assert (trial.where_the_robot_stays() == 0.0).all()
         ran = trial.resume()
