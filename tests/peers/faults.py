@@ -263,7 +263,7 @@ class Trial:
         return np.array(places[1:])
 
     def where_the_robot_stops(self, *, home: bool = False):
-        """Wait until the robot says ten times that it is at the same place (d,), or at home; return the place.
+        """Wait until the robot says ten times that it is at one place (d,), or at home; return the place.
 
         It may turn back first, to where it was last seen.
         """
