@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest
 # Whatever worker is free takes the next case.
 WORKERS := -n auto --dist worksteal
 # Tests of robots mostly wait for them.
-SIDE_BY_SIDE := -n 6
+SIDE_BY_SIDE := -n 10
 
 .PHONY: mission test test-all test-peers test-peers-ros2 test-peers-others quick lint fast-tests all-tests docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
 
