@@ -173,17 +173,18 @@ def test_the_expected_error_lies_between_that_of_single_readings_and_that_of_lin
     assert 0.75 < validation.grouped.coverage <= 1.0
 
 
-@pytest.mark.slow
-def test_lines_that_disagree_show_in_the_coverage_of_lines_only():
-    sites, _ = lawn(40.0)
+@pytest.mark.parametrize("step", swept([12.0, 20.0], [20.0]))
+def test_lines_that_disagree_show_in_the_coverage_of_lines_only(step):
+    sites, _ = lawn(40.0, step)
     labels = lines_of(sites / SCALE)
     drift = 0.3 * np.random.default_rng(0).standard_normal(labels.max() + 1)
     field, validation, error = survey_of(sites, 0, offsets=drift[labels])
-    assert field.loo_rmse < 0.25 * error
-    assert field.loo_coverage > 0.8 > validation.grouped.coverage
+    assert field.loo_rmse < 0.3 * error
+    assert field.loo_coverage > 0.82 > validation.grouped.coverage
     assert error < validation.grouped.rmse < 3 * error
     assert validation.advice("").startswith("the second error counts: lines differ by more than")
-    assert "90% intervals hold only 75% of the readings" in validation.warning
+    held = f"90% intervals hold only {100 * validation.grouped.coverage:.0f}% of the readings"
+    assert held in validation.warning
 
 
 def test_for_scattered_readings_all_errors_are_alike():
