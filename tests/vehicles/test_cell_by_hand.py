@@ -10,7 +10,6 @@ import pytest
 from small_files import mission_text
 
 import fieldbo
-from fieldbo.clock import MACHINE_CLOCK
 from fieldbo.domain.axes import Axis
 from fieldbo.messages import Query, Rejected
 from fieldbo.vehicles.by_hand import ByHand
@@ -398,7 +397,11 @@ def test_a_live_cell_runs_by_hand(command, monkeypatch, world, costs):
             raise EOFError
         return "" if "[" in prompt else f"{1 + len(prompts) % 3}"
 
-    monkeypatch.setattr(ByHand.__init__, "__defaults__", (0, typed, print, MACHINE_CLOCK))
+    class Typing(ByHand):
+        def __init__(self, mission, number=0):
+            super().__init__(mission, number, read=typed)
+
+    monkeypatch.setattr("fieldbo.vehicles.by_hand.ByHand", Typing)
 
     code, out, err = command("run", "m.toml", "--by-hand", "--out", "r")
 
