@@ -543,7 +543,7 @@ class FaultTable(ABC):
         stops = trial.where_the_robot_stops()
         ran = trial.resume()
 
-        assert np.abs(stops - row.message.site).max() > trial.peer.within
+        assert np.abs(stops - row.message.site).max() > trial.peer.within, broken.output
         trial.check(ran)
         assert ran.summary["end_reason"] == EndReason.STEP_LIMIT
 

@@ -355,6 +355,33 @@ def test_a_robot_that_is_held_right_after_a_goal_stays_in_place(kind, tmp_path):
     assert np.abs(places[0]).max() < 3.0
 
 
+@pytest.mark.parametrize("kind", ALL)
+def test_a_hold_is_unsent_until_the_robot_has_it(kind, tmp_path):
+    mission = pond_mission(tmp_path)
+    ground = POND.over(mission.world.domain.axes)
+    file, domain = tmp_path / "robot.toml", next(DOMAINS)
+    write(file, f'format = 1\n[link]\nkind = "{kind}"\ndomain_id = {domain}\n{FRAME}')
+    signals = []
+
+    def moves():
+        places = [signal.position for signal in signals if isinstance(signal, PositionReport)]
+        return places and np.abs(places[-1]).max() > 0.2
+
+    with fieldbo("robot", file, "--world", tmp_path / "pond" / "world.toml") as robot:
+        robot.wait_for("ready")
+        connection = LINKS.get(kind)(domain_id=domain).open(mission, ground, signals.append)
+        connection.go(Goal("run/0#a", np.array([60.0, 50.0])))
+        until(moves)
+        robot.freeze()
+        connection.hold()
+        until(lambda: "has not" in connection.unsent())
+        time.sleep(0.5)
+        assert "has not" in connection.unsent()
+        robot.thaw()
+        until(lambda: not connection.unsent())
+        connection.close()
+
+
 # -- a whole mission -------------------------------------------------------------------------------------
 
 

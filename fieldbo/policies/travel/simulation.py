@@ -341,7 +341,9 @@ def _hopes(
     from fieldbo.policies.travel._block_loops import Hopes
 
     none = np.empty(0)
-    hopes = Hopes(np.zeros(len(value), dtype=bool), 0.0, np.zeros_like(draws), none, none, none, _NONE)
+    hopes = Hopes(
+        np.zeros(len(value), dtype=bool), 0.0, np.zeros_like(draws), none, none, none, np.empty((0, 0))
+    )
     highest, (smallest, largest) = promise.max(axis=1), weights
     if leading_of is None or not np.isfinite([largest, *highest]).all():
         return hopes

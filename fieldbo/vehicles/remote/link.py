@@ -253,6 +253,9 @@ OnReport = Callable[[Report], None]
 class Connection(ABC):
     """An open link. All methods return at once; they are called from one thread, never after `close`."""
 
+    delivery_s: ClassVar[float] = 2.0
+    """How long a hold may stay unsent before it is reported as undelivered."""
+
     @abstractmethod
     def go(self, goal: Goal) -> None:
         """Send a goal, which replaces the one under way unless it has the same id.

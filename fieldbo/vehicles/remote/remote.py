@@ -66,9 +66,6 @@ _DOUBT_S = 2.0
 _POLL_S = 0.05
 """Interval at which deadlines are checked."""
 
-_DELIVERY_S = 2.0
-"""How long sending a hold may take before it is reported as undelivered."""
-
 _HELD = 0.5
 """How long a result waits for positions, as a fraction of the time after which silence is a loss."""
 
@@ -286,7 +283,7 @@ class Remote(Vehicle):
         self._connection.hold()
         self._listen(0.0)  # what came before is no sign that the hold has arrived
         self._hold_s = self.clock.now_s()
-        if why := self._wait_for_hold(_DELIVERY_S):
+        if why := self._wait_for_hold(self._connection.delivery_s):
             raise VehicleError(
                 f"the robot at {self.address} was NOT told to hold: {why}\n"
                 f"  fix:      stop it by hand; fieldbo keeps trying for {self.watch.connect_s:g} s, "

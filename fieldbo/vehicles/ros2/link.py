@@ -235,10 +235,10 @@ class _Visits(Connection):
         )
 
     def cancel(self, goal: str) -> None:
-        self._node.do(self._goals.cancel)
+        self._planner.do_instead(self._goals.cancel)
 
     def hold(self) -> None:
-        self._node.do(self._goals.cancel)
+        self._planner.do_instead(self._goals.cancel)
 
     def unsent(self) -> str:
         return self._goals.unsent()

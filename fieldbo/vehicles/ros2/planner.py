@@ -63,6 +63,10 @@ class Planner:
         """Do something in the node's thread once the robot is claimed; it replaces what waits for that."""
         self._node.do(lambda: self._begin(work))
 
+    def do_instead(self, work: Callable[[], None]) -> None:
+        """Do something in the node's thread, and no more what waits for the claim."""
+        self._node.do(lambda: self._begin_instead(work))
+
     def withdraw(self) -> None:
         """Give the robot back."""
         if self._claim is not None and self._claim.held:
@@ -75,6 +79,10 @@ class Planner:
             work()
         else:
             self._waiting = work
+
+    def _begin_instead(self, work: Callable[[], None]) -> None:
+        self._waiting = None
+        work()
 
     def _check(self) -> None:
         claim, now_s = self._claim, time.monotonic()

@@ -135,9 +135,12 @@ class _Stream(Connection):
 class _Topics(_Stream):
     """Publishes the pose to go to, and repeats it for subscribers that appear later."""
 
+    delivery_s = 5.0  # Fast DDS asks for acknowledgements every 3 s
+
     def __init__(self, link: Ros2Topics, ground: Ground, fixes: Fixes[Any], on_report: OnReport) -> None:
         super().__init__(link, ground, fixes, on_report)
         self._target: Any = None
+        self._to_stay = False
         self._sent_to: frozenset[bytes] = frozenset()
         self._sender = self._node.ros.create_publisher(ros("geometry_msgs.msg").PoseStamped, link.goal, 10)
         self._node.repeat(self._check)
@@ -146,6 +149,7 @@ class _Topics(_Stream):
     def go(self, goal: Goal) -> None:
         pose = pose_of(self._link, self._node, self._ground, goal.site)
         self._planner.name(goal.id)
+        self._to_stay = False
         self._planner.do(partial(self._begin, pose))
 
     def _begin(self, pose: Any) -> None:
@@ -154,6 +158,8 @@ class _Topics(_Stream):
 
     def _check(self) -> None:
         """Publish the target if a subscriber has not received it."""
+        if self._to_stay:
+            self._stay()
         subscribers = self._node.ros.get_subscriptions_info_by_topic(self._sender.topic_name)
         listening = frozenset(bytes(subscriber.endpoint_gid) for subscriber in subscribers)
         if self._target is not None and not listening <= self._sent_to:
@@ -161,16 +167,26 @@ class _Topics(_Stream):
             self._sender.publish(self._target)
 
     def cancel(self, goal: str) -> None:
-        self._node.do(self._stay)
+        self.hold()
 
     def hold(self) -> None:
-        self._node.do(self._stay)
+        self._to_stay = True
+        self._planner.do_instead(self._stay)
 
     def _stay(self) -> None:
-        """Make the robot's own pose the target, the last one that is plausible."""
+        """Make the robot's own pose the target, the last one that is plausible, as soon as one is known."""
         self._target = None
         if (pose := self._fixes.plausible()) is not None:
             self._sender.publish(pose)
+            self._to_stay = False
+
+    def unsent(self) -> str:
+        if self._to_stay:
+            return "no plausible pose of the robot is known"
+        arrived = self._sender.wait_for_all_acked(ros("rclpy.duration").Duration())
+        return (
+            "" if arrived else f"whoever hears {self._sender.topic_name} has not acknowledged it"
+        )
 
     def close(self) -> None:
         self._node.do(self._flush)
@@ -215,10 +231,10 @@ class _Navigation(_Stream):
             self._report(GoalResult(goal.id, nowhere, sites, none, none, complete=False))
 
     def cancel(self, goal: str) -> None:
-        self._node.do(self._goals.cancel)
+        self._planner.do_instead(self._goals.cancel)
 
     def hold(self) -> None:
-        self._node.do(self._goals.cancel)
+        self._planner.do_instead(self._goals.cancel)
 
     def unsent(self) -> str:
         return self._goals.unsent()
