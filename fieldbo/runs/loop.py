@@ -135,10 +135,12 @@ class Loop:
 
     def _hold(self) -> None:
         """Tell every vehicle to hold its position, even if others fail or a second Ctrl-C arrives."""
+        asked = [vehicle.ask_to_hold for vehicle in self.vehicles]
+        held = [vehicle.hold for vehicle in self.vehicles]
         with suppress(KeyboardInterrupt), unbroken():
-            for vehicle in self.vehicles:
+            for hold in (*asked, *held) if len(held) > 1 else held:
                 try:
-                    vehicle.hold()
+                    hold()
                 except Exception as error:  # at once: closing the vehicles may take a while
                     _log.critical("%s", error)
 

@@ -286,7 +286,8 @@ def test_after_a_bad_fix_the_vehicle_holds_where_it_was(bad_m, on_the_air):
     assert easts == pytest.approx([1.8] * len(easts), abs=0.7)
 
 
-def test_a_vehicle_that_goes_on_behind_a_cut_link_holds_where_it_is_first_heard_of_again(on_the_air):
+@pytest.mark.parametrize("bad_m", [None, 190_000.0, 45.0], ids=["good", "far away", "inside the domain"])
+def test_a_vehicle_that_goes_on_behind_a_cut_link_holds_where_it_is_first_heard_of_again(on_the_air, bad_m):
     wire, _, connection = on_the_air
     connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
     for k in range(10):
@@ -297,10 +298,33 @@ def test_a_vehicle_that_goes_on_behind_a_cut_link_holds_where_it_is_first_heard_
     until(lambda: "no position of the vehicle was heard since" in connection.unsent())
     targets(wire, 1.0)  # lost
 
-    place(wire, 3000, east_m=7.5)
+    if bad_m is not None:
+        place(wire, 2900, east_m=bad_m)
+    for k in range(5):
+        place(wire, 3000 + 200 * k, east_m=7.5)
+        time.sleep(0.1)
     until(lambda: not connection.unsent())
 
     assert targets(wire, 1.0)[-1] == pytest.approx(7.5, abs=0.1)
+
+
+def test_a_hold_right_after_the_guided_mode_was_requested_arrives_once_it_is_granted(on_the_air):
+    wire, _, connection = on_the_air
+    for k in range(5):
+        heartbeat(wire, HOLD)
+        place(wire, 200 * k, east_m=3.0)
+        targets(wire, 0.1)
+    connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
+    until(lambda: "mode 15" in commands(wire, 0.2))
+    connection.hold()
+
+    for k in range(5):
+        heartbeat(wire, GUIDED)
+        place(wire, 2000 + 200 * k, east_m=3.0)
+        easts = targets(wire, 0.2)
+
+    until(lambda: not connection.unsent())
+    assert (easts or targets(wire, 1.0))[-1] == pytest.approx(3.0, abs=0.1)
 
 
 def test_a_vehicle_whose_position_is_nowhere_plausible_can_not_be_held(on_the_air):

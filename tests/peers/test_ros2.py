@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from contextlib import contextmanager
 from itertools import count
 
 import numpy as np
@@ -357,21 +358,7 @@ def test_a_robot_that_is_held_right_after_a_goal_stays_in_place(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ALL)
 def test_a_hold_is_unsent_until_the_robot_has_it(kind, tmp_path):
-    mission = pond_mission(tmp_path)
-    ground = POND.over(mission.world.domain.axes)
-    file, domain = tmp_path / "robot.toml", next(DOMAINS)
-    write(file, f'format = 1\n[link]\nkind = "{kind}"\ndomain_id = {domain}\n{FRAME}')
-    signals = []
-
-    def moves():
-        places = [signal.position for signal in signals if isinstance(signal, PositionReport)]
-        return places and np.abs(places[-1]).max() > 0.2
-
-    with fieldbo("robot", file, "--world", tmp_path / "pond" / "world.toml") as robot:
-        robot.wait_for("ready")
-        connection = LINKS.get(kind)(domain_id=domain).open(mission, ground, signals.append)
-        connection.go(Goal("run/0#a", np.array([60.0, 50.0])))
-        until(moves)
+    with underway(kind, tmp_path) as (robot, connection, _):
         robot.freeze()
         connection.hold()
         until(lambda: "has not" in connection.unsent())
@@ -379,6 +366,41 @@ def test_a_hold_is_unsent_until_the_robot_has_it(kind, tmp_path):
         assert "has not" in connection.unsent()
         robot.thaw()
         until(lambda: not connection.unsent())
+
+
+def test_a_hold_reaches_a_robot_that_was_given_up_by_the_middleware(tmp_path):
+    with underway("ros2-topics", tmp_path) as (robot, connection, places):
+        robot.freeze()
+        connection.hold()
+        until(lambda: "nobody listens" in connection.unsent())  # after the lease of Fast DDS, 20 s
+        robot.thaw()
+        until(lambda: not connection.unsent())
+        until(lambda: np.ptp(places[-20:], axis=0).max() < 0.01)
+        assert np.abs(places[-1] - FAR).max() > 1.0
+
+
+FAR = np.array([60.0, 50.0])
+
+
+@contextmanager
+def underway(kind, folder):
+    """A robot on its way to `FAR`, the connection that sent it there, and where it says that it is."""
+    mission = pond_mission(folder)
+    ground = POND.over(mission.world.domain.axes)
+    file, domain = folder / "robot.toml", next(DOMAINS)
+    write(file, f'format = 1\n[link]\nkind = "{kind}"\ndomain_id = {domain}\n{FRAME}')
+    places = []
+
+    def hear(signal):
+        if isinstance(signal, PositionReport):
+            places.append(signal.position)
+
+    with fieldbo("robot", file, "--world", folder / "pond" / "world.toml") as robot:
+        robot.wait_for("ready")
+        connection = LINKS.get(kind)(domain_id=domain).open(mission, ground, hear)
+        connection.go(Goal("run/0#a", FAR))
+        until(lambda: places and np.abs(places[-1]).max() > 0.2)
+        yield robot, connection, places
         connection.close()
 
 

@@ -160,6 +160,26 @@ def test_an_unexpected_error_makes_the_robots_hold(tmp_path):
     assert held == [True]
 
 
+def test_all_robots_are_asked_to_hold_before_the_first_is_waited_for(tmp_path):
+    told = []
+
+    class Odd(Simulated):
+        def events(self, timeout_s):
+            raise ZeroDivisionError
+
+        def ask_to_hold(self):
+            told.append("asked")
+
+        def hold(self):
+            told.append("held")
+
+    made = mission()
+    two = replace(made, vehicles=made.vehicles * 2)
+    with Record.create(tmp_path / "run.sqlite", "run", {}) as record, pytest.raises(ZeroDivisionError):
+        run(two, [Odd(two, 0), Odd(two, 1)], record)
+    assert told == ["asked", "asked", "held", "held"]
+
+
 def test_every_recorded_event_is_passed_to_on_event(tmp_path):
     made, events = mission(), []
     with Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]}) as record:

@@ -127,7 +127,7 @@ class GroundStation(Connection):
         self._began_s = 0.0
         self._target: Array | None = None  # latitude, longitude, altitude
         self._to_stay = False  # at the next plausible position
-        self._held_s = -math.inf
+        self._held_s = self._requested_s = -math.inf
         self._aimed_s = self._opened_s = time.monotonic()
         self._is_outdated = False  # the goal, whose route began where the vehicle was
         self._position: Array | None = None
@@ -238,7 +238,9 @@ class GroundStation(Connection):
         if not self._position_is_fresh and self._streams.due():
             for number, hertz in _STREAMS.items():
                 self._command(511, number, 1e6 / hertz)  # MAV_CMD_SET_MESSAGE_INTERVAL, in microseconds
-        if self._control is _Control.REQUESTED and time.monotonic() > self._aimed_s + _SOON_S:
+        if self._goal is None:
+            self._give_up_control()
+        elif self._control is _Control.REQUESTED and time.monotonic() > self._aimed_s + _SOON_S:
             self._is_outdated = True
             self._drop_target()
         if self._mode is None or self._control not in (_Control.REQUESTED, _Control.OURS):
@@ -246,13 +248,14 @@ class GroundStation(Connection):
         if not self._fence_is_settled and self._goal is not None and not self._goal.home:
             self._settle_fence()
             return
-        if self._to_stay and self._position_is_fresh and (place := self._fixes.plausible()) is not None:
-            self._stay(place)
+        if self._to_stay and self._position_is_fresh and (fix := self._fixes.newest_plausible()) is not None:
+            self._stay(*fix)
         remind = self._keeps_target and time.monotonic() > self._insist_until_s
         self._sending.every_s = _REMIND_S if remind else _TARGET_S
         if self._target is not None and self._sending.due():
             self._send_target(self._target)
-        if self._control is _Control.REQUESTED and self._requesting.due():
+        if self._control is _Control.REQUESTED and self._goal is not None and self._requesting.due():
+            self._requested_s = time.monotonic()
             self._command(176, *self._mode)  # MAV_CMD_DO_SET_MODE
 
     def _beat(self) -> None:
@@ -339,19 +342,27 @@ class GroundStation(Connection):
         """Make the vehicle's plausible position the target."""
         self._goal, self._target, self._to_stay = None, None, True
         self._held_s = time.monotonic()
-        if self._control is _Control.REQUESTED:
+        self._give_up_control()
+
+    def _give_up_control(self) -> None:
+        """Request no mode any more; what was requested a moment ago may have been granted, so wait for it."""
+        if self._control is _Control.REQUESTED and time.monotonic() > self._requested_s + _SOON_S:
             self._control = _Control.FREE
 
-    def _stay(self, place: Array) -> None:
+    def _stay(self, arrived_s: float, place: Array) -> None:
         """Hold at a place, and once more where the vehicle is next heard of: the link may have been cut."""
-        heard_since = self._position_s > self._held_s
+        heard_since = arrived_s > self._held_s
         if heard_since or self._target is None:
-            self._aim(place)
+            self._target_now(place)
         self._to_stay = not heard_since
 
     def _aim(self, target: Array) -> None:
-        """Send this target from now on, and at once."""
-        self._target, self._to_stay = target, False
+        """Send this target from now on, and at once, instead of staying."""
+        self._to_stay = False
+        self._target_now(target)
+
+    def _target_now(self, target: Array) -> None:
+        self._target = target
         self._insist()
         self._aimed_s = time.monotonic()
 

@@ -75,6 +75,11 @@ class Fixes(Generic[Place]):
 
         None if no two fixes agree.
         """
+        newest = self.newest_plausible()
+        return None if newest is None else newest[1]
+
+    def newest_plausible(self) -> tuple[float, Place] | None:
+        """Return the same, after the time when it arrived."""
         if not self._fixes:
             return None
         times, sites = np.array([fix[0] for fix in self._fixes]), np.array([fix[1] for fix in self._fixes])
@@ -88,7 +93,8 @@ class Fixes(Generic[Place]):
         if votes.max() < min(2, len(votes)):
             return None
         chosen = np.flatnonzero(trusted if trusted.any() else votes == votes.max())
-        return self._fixes[int(chosen[-1])][2]
+        arrived_s, _, place = self._fixes[int(chosen[-1])]
+        return arrived_s, place
 
 
 def _usual_speed(times: Array, sites: Array) -> float:

@@ -270,6 +270,11 @@ class Remote(Vehicle):
             self._connection.close()
             self._connection = None
 
+    def ask_to_hold(self) -> None:
+        """Request that the robot stays in place."""
+        if self._connection is not None:
+            self._connection.hold()
+
     def hold(self) -> None:
         """Have the robot stay in place.
 

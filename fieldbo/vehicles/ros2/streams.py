@@ -140,7 +140,7 @@ class _Topics(_Stream):
     def __init__(self, link: Ros2Topics, ground: Ground, fixes: Fixes[Any], on_report: OnReport) -> None:
         super().__init__(link, ground, fixes, on_report)
         self._target: Any = None
-        self._to_stay = False
+        self._is_held = self._is_asked_to_hold = False
         self._sent_to: frozenset[bytes] = frozenset()
         self._sender = self._node.ros.create_publisher(ros("geometry_msgs.msg").PoseStamped, link.goal, 10)
         self._node.repeat(self._check)
@@ -149,20 +149,22 @@ class _Topics(_Stream):
     def go(self, goal: Goal) -> None:
         pose = pose_of(self._link, self._node, self._ground, goal.site)
         self._planner.name(goal.id)
-        self._to_stay = False
         self._planner.do(partial(self._begin, pose))
 
     def _begin(self, pose: Any) -> None:
-        self._target, self._sent_to = pose, frozenset()
+        self._target, self._is_held, self._sent_to = pose, False, frozenset()
         self._check()
 
     def _check(self) -> None:
-        """Publish the target if a subscriber has not received it."""
-        if self._to_stay:
-            self._stay()
+        """Publish the target if a subscriber has not received it, or was lost and is found again."""
         subscribers = self._node.ros.get_subscriptions_info_by_topic(self._sender.topic_name)
         listening = frozenset(bytes(subscriber.endpoint_gid) for subscriber in subscribers)
-        if self._target is not None and not listening <= self._sent_to:
+        self._sent_to &= listening
+        if listening <= self._sent_to:
+            return
+        if self._is_held:  # where it is by now
+            self._target = self._fixes.plausible()
+        if self._target is not None:
             self._sent_to = listening
             self._sender.publish(self._target)
 
@@ -170,23 +172,22 @@ class _Topics(_Stream):
         self.hold()
 
     def hold(self) -> None:
-        self._to_stay = True
+        self._is_asked_to_hold = True
         self._planner.do_instead(self._stay)
 
     def _stay(self) -> None:
         """Make the robot's own pose the target, the last one that is plausible, as soon as one is known."""
-        self._target = None
-        if (pose := self._fixes.plausible()) is not None:
-            self._sender.publish(pose)
-            self._to_stay = False
+        self._is_held, self._sent_to = True, frozenset()
+        self._check()
+        self._is_asked_to_hold = False
 
     def unsent(self) -> str:
-        if self._to_stay:
-            return "no plausible pose of the robot is known"
-        arrived = self._sender.wait_for_all_acked(ros("rclpy.duration").Duration())
-        return (
-            "" if arrived else f"whoever hears {self._sender.topic_name} has not acknowledged it"
-        )
+        topic = self._sender.topic_name
+        if self._is_asked_to_hold or not self._sent_to:
+            return f"nobody listens to {topic}, or no plausible pose of the robot is known"
+        if not self._sender.wait_for_all_acked(ros("rclpy.duration").Duration()):
+            return f"the robot, or another program that listens to {topic}, has not acknowledged it"
+        return ""
 
     def close(self) -> None:
         self._node.do(self._flush)
