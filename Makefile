@@ -1,4 +1,4 @@
-# Everything here needs python3 (3.11 or newer) and make, and nothing else.
+# Everything here needs python3 (3.11 or newer) and make; setting up, and again after pyproject.toml changed, a network.
 PYTHON ?= python3
 BIN := .venv/bin
 # Copies, not links: what edits an installed file must not change uv's cache.
@@ -9,6 +9,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 DOCS := build/docs
 PYTEST := $(BIN)/python -m pytest
+FORMATTED := $(BIN)/ruff format --check . || { echo 'mend this with $(BIN)/ruff format .'; exit 1; }
 # Whatever worker is free takes the next case.
 WORKERS := -n auto --dist worksteal
 # Tests of robots mostly wait for them.
@@ -20,19 +21,19 @@ mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
 
 test: .venv/.installed-dev     ## set up, and run lint, types and the fast tests: each property once
-	$(MAKE) --jobs 2 --output-sync=line lint fast-tests
+	$(MAKE) --jobs 2 --keep-going lint fast-tests
 
 test-all: .venv/.installed-dev ## set up, and run lint, types and every test
-	$(MAKE) --jobs 2 --output-sync=line lint all-tests
+	$(MAKE) --jobs 2 --keep-going lint all-tests
 
-quick: .venv/.installed-dev    ## run lint, and the tests of the packages that you changed
+quick: .venv/.installed-dev    ## run ruff, and the tests of the packages that you changed
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(FORMATTED)
 	$(PYTEST) $(WORKERS) -m "not slow and not sweep" $$($(BIN)/python tests/shared/touched.py)
 
-lint: .venv/.installed-dev
+lint: .venv/.installed-dev     ## check style, types, and which package imports which
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(FORMATTED)
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
