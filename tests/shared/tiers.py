@@ -24,7 +24,8 @@ HEAD_ROOM = 3.0
 SHARED_IMPORTS = ("numba", "matplotlib.figure", "scipy.stats", "shapely", "xarray", "fieldbo.cli")
 MARKED = {"slow", "sweep"}
 FEW = 15
-settings.register_profile("few", max_examples=FEW)
+settings.register_profile("few", max_examples=FEW, deadline=None)  # nor is any case judged by the clock
+settings.register_profile("all", deadline=None)
 
 
 def processor_s():
@@ -77,8 +78,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    if "not slow" in config.option.markexpr:
-        settings.load_profile("few")
+    settings.load_profile("few" if "not slow" in config.option.markexpr else "all")
     config.addinivalue_line("markers", "slow: takes more than a second; in make test-all")
     config.addinivalue_line("markers", "sweep: one of many cases of a property; in make test-all")
     config.addinivalue_line("markers", "each_choice: make test holds each value of each parameter once")
