@@ -1,4 +1,5 @@
-# Everything here needs python3 (3.11 or newer) and make; setting up, and again after pyproject.toml changed, a network.
+# Everything here needs python3 (3.11 or newer) and make. Setting up needs a network, the first time and whenever
+# pyproject.toml has changed.
 PYTHON ?= python3
 BIN := .venv/bin
 # Copies, not links: what edits an installed file must not change uv's cache.

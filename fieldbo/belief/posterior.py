@@ -41,7 +41,7 @@ class Moments(NamedTuple):
 
 
 _FEW = 256
-"""Up to this many rows, LAPACK solves, which copies them in some microseconds; to load numba takes longer."""
+"""LAPACK solves for up to this many rows: it copies them, which takes far less time than loading numba."""
 
 
 class _Triangle:

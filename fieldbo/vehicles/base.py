@@ -110,7 +110,7 @@ class Vehicle(ABC):
         raise InputError(f"{answer.order} is carried out by a vehicle that reports its readings itself")
 
     def ask_to_hold(self) -> None:
-        """Request what `hold` confirms, and return at once; of several vehicles, all are asked first."""
+        """Ask for what `hold` then waits for, and return at once: a run asks all its vehicles first."""
 
     def hold(self) -> None:
         """Stay in place until the next order.

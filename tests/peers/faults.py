@@ -271,23 +271,22 @@ class Trial:
         It may turn back first, to where it was last seen.
         """
 
-        def stands():
+        def stop():
             last = np.array([place for place in places if np.abs(place).max() < FAR_M][-10:])
             there = last if home else last - last[:1]
-            return len(last) == 10 and np.abs(there).max() <= ROUNDING_M
+            return [last[-1]] if len(last) == 10 and np.abs(there).max() <= ROUNDING_M else []
 
         with self.positions() as places:
-            until(stands, what="the robot to stand")
-            return next(place for place in reversed(places) if np.abs(place).max() < FAR_M)
+            return until(stop, what="the robot to stand")[0]
 
-    def stops_on_the_way(self, row):
-        """Return whether the robot stops between the site of the last reading and that of an order (row)."""
+    def check_that_it_stops_on_the_way(self, row, said):
+        """Check that the robot stops between the site of the last reading and that of an order (row)."""
         site, within = row.message.site, self.peer.within
         before = [one.message for one in self.rows() if one.kind == "observation"][-1].position
         place = self.where_the_robot_stops()
         ways = [np.linalg.norm(one) for one in (place - before, site - place, site - before)]
-        assert ways[0] + ways[1] <= ways[2] + 2 * within + ASIDE_M, f"{before}, {place}, {site}"
-        return ways[1] > within
+        assert ways[0] + ways[1] <= ways[2] + 2 * within + ASIDE_M, f"{before}, {place}, {site}\n{said}"
+        assert ways[1] > within, said
 
     def until_one_is_lost(self, since, run: Program) -> None:
         """Wait until an order is lost after a row; or two more are done, because nothing was cut."""
@@ -552,7 +551,7 @@ class FaultTable(ABC):
         assert broken.code == 128 + signal.SIGINT, broken.output
         assert broken.summary["end_reason"] is None
 
-        assert trial.stops_on_the_way(row), broken.output
+        trial.check_that_it_stops_on_the_way(row, broken.output)
         ran = trial.resume()
 
         trial.check(ran)
@@ -590,7 +589,7 @@ class FaultTable(ABC):
         broken = trial.ended(run)
         assert broken.code == 128 + signal.SIGINT, broken.output
 
-        assert trial.stops_on_the_way(row), broken.output
+        trial.check_that_it_stops_on_the_way(row, broken.output)
 
     def test_without_battery_reports_the_robot_still_comes_home(self, trial):
         trial.write_file(silence_s=SILENCE_S)  # older reports say nothing
@@ -617,7 +616,7 @@ class FaultTable(ABC):
         broken = trial.ended(run)
 
         assert broken.code == 128 + signal.SIGINT, broken.output
-        assert trial.stops_on_the_way(row), broken.output
+        trial.check_that_it_stops_on_the_way(row, broken.output)
 
     def test_a_robot_whose_planner_is_killed_stops_by_itself(self, trial):
         trial.write_file(planner_silence_s=3.0)

@@ -358,7 +358,7 @@ def test_a_robot_that_is_held_right_after_a_goal_stays_in_place(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ALL)
 def test_a_hold_is_unsent_until_the_robot_has_it(kind, tmp_path):
-    with underway(kind, tmp_path) as (robot, connection, _):
+    with on_its_way(kind, tmp_path) as (robot, connection, _):
         robot.freeze()
         connection.hold()
         until(lambda: "has not" in connection.unsent())
@@ -369,7 +369,7 @@ def test_a_hold_is_unsent_until_the_robot_has_it(kind, tmp_path):
 
 
 def test_a_hold_reaches_a_robot_that_was_given_up_by_the_middleware(tmp_path):
-    with underway("ros2-topics", tmp_path) as (robot, connection, places):
+    with on_its_way("ros2-topics", tmp_path) as (robot, connection, places):
         robot.freeze()
         connection.hold()
         until(lambda: "nobody listens" in connection.unsent())  # after the lease of Fast DDS, 20 s
@@ -383,7 +383,7 @@ FAR = np.array([60.0, 50.0])
 
 
 @contextmanager
-def underway(kind, folder):
+def on_its_way(kind, folder):
     """A robot on its way to `FAR`, the connection that sent it there, and where it says that it is."""
     mission = pond_mission(folder)
     ground = POND.over(mission.world.domain.axes)
@@ -398,10 +398,12 @@ def underway(kind, folder):
     with fieldbo("robot", file, "--world", folder / "pond" / "world.toml") as robot:
         robot.wait_for("ready")
         connection = LINKS.get(kind)(domain_id=domain).open(mission, ground, hear)
-        connection.go(Goal("run/0#a", FAR))
-        until(lambda: places and np.abs(places[-1]).max() > 0.2)
-        yield robot, connection, places
-        connection.close()
+        try:
+            connection.go(Goal("run/0#a", FAR))
+            until(lambda: places and np.abs(places[-1]).max() > 0.2)
+            yield robot, connection, places
+        finally:
+            connection.close()
 
 
 # -- a whole mission -------------------------------------------------------------------------------------

@@ -340,6 +340,7 @@ def _hopes(
     """
     from fieldbo.policies.travel._block_loops import Hopes
 
+    # Writable like those of other scores: a read-only array would have `roll_out` compiled once more.
     none = np.empty(0)
     hopes = Hopes(
         np.zeros(len(value), dtype=bool), 0.0, np.zeros_like(draws), none, none, none, np.empty((0, 0))

@@ -9,8 +9,9 @@ Who has control of the vehicle:
   until someone returns control by selecting the guided mode. A restart of the vehicle resets all this.
 - The vehicle may have been moved while fieldbo had no control, or had to wait for it. A target from before
   is no longer sent: `Reconnected` asks for the goal again, on a route from where the vehicle is now.
-- To hold, fieldbo sends the vehicle to where it plausibly is, and keeps the guided mode: in other modes, a
-  boat drifts, or a drone obeys the sticks of a remote control that nobody holds.
+- To hold, fieldbo sends the vehicle to where it plausibly is, and again when it is next heard of. It keeps
+  the guided mode: in other modes, a boat drifts, or a drone obeys the sticks of a remote control that nobody
+  holds.
 
 The autopilot's ground station failsafe watches fieldbo's heartbeats, sent each second as system `own_system`.
 """
@@ -353,15 +354,16 @@ class GroundStation(Connection):
         """Hold at a place, and once more where the vehicle is next heard of: the link may have been cut."""
         heard_since = arrived_s > self._held_s
         if heard_since or self._target is None:
-            self._target_now(place)
+            self._set_target(place)
         self._to_stay = not heard_since
 
     def _aim(self, target: Array) -> None:
-        """Send this target from now on, and at once, instead of staying."""
+        """Go to a target instead of staying."""
         self._to_stay = False
-        self._target_now(target)
+        self._set_target(target)
 
-    def _target_now(self, target: Array) -> None:
+    def _set_target(self, target: Array) -> None:
+        """Send this target from now on, and at once."""
         self._target = target
         self._insist()
         self._aimed_s = time.monotonic()

@@ -79,7 +79,7 @@ class Fixes(Generic[Place]):
         return None if newest is None else newest[1]
 
     def newest_plausible(self) -> tuple[float, Place] | None:
-        """Return the same, after the time when it arrived."""
+        """Return when the fix of `plausible` arrived, in seconds of the caller's clock, and its place."""
         if not self._fixes:
             return None
         times, sites = np.array([fix[0] for fix in self._fixes]), np.array([fix[1] for fix in self._fixes])

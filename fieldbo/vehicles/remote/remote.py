@@ -285,7 +285,7 @@ class Remote(Vehicle):
         """
         if self._connection is None:
             return
-        self._connection.hold()
+        self.ask_to_hold()
         self._listen(0.0)  # what came before is no sign that the hold has arrived
         self._hold_s = self.clock.now_s()
         if why := self._wait_for_hold(self._connection.delivery_s):

@@ -64,7 +64,7 @@ class Planner:
         self._node.do(lambda: self._begin(work))
 
     def do_instead(self, work: Callable[[], None]) -> None:
-        """Do something in the node's thread, and no more what waits for the claim."""
+        """Do something in the node's thread, and drop what waits for the claim."""
         self._node.do(lambda: self._begin_instead(work))
 
     def withdraw(self) -> None:
