@@ -28,7 +28,7 @@ _LEAST_TOKEN = 16
 _MOST_CONNECTIONS = 1000
 _PATIENCE_S = 5.0
 _KEEP_ALIVE_S = 5
-_WAITING = 128
+_WAITING = 2048
 _LARGEST_HEAD = 16 * 1024
 
 
@@ -186,6 +186,7 @@ def serve(file: Path, place: Place, on_ready: Callable[[str], object]) -> None:
             proxy_headers=False,
             ws="none",
             limit_concurrency=_MOST_CONNECTIONS,
+            backlog=_WAITING,
             timeout_keep_alive=_KEEP_ALIVE_S,
             timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=_LARGEST_HEAD,
