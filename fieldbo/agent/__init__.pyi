@@ -1,5 +1,5 @@
 from .agent import Agent as Agent
 from .ledger import Entry as Entry
 from .ledger import Ledger as Ledger
-from .proposals import Issued as Issued
+from .state import Issued as Issued
 from .vehicle_state import VehicleState as VehicleState

@@ -8,7 +8,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.corrections import corrected
-from fieldbo.agent.proposals import Issued
+from fieldbo.agent.state import Issued
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.on_route import distances_from, in_order, off_route_m

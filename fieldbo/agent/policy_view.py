@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fieldbo._numerics.streams import stream
+from fieldbo.agent.state import AgentState
 from fieldbo.belief.surface import Surface
 from fieldbo.policies.contract import State
 
-if TYPE_CHECKING:
-    from fieldbo.agent.agent import Agent
 
-
-def view_at_event(agent: Agent, vehicle: int) -> State:
+def view_at_event(agent: AgentState, vehicle: int) -> State:
     """Return what a policy sees when it learns of an event: the belief as it is."""
     key = len(agent.history)
     return _view(agent, vehicle, agent.surface, lambda: stream(agent.mission.seed, "observe", key))
 
 
-def view_when_asked(agent: Agent, vehicle: int) -> State:
+def view_when_asked(agent: AgentState, vehicle: int) -> State:
     """Return what a policy sees when it is asked: pending queries already reduce the variances."""
     surface, pending = agent.surface, agent.pending
     if pending:
@@ -36,7 +33,9 @@ def view_when_asked(agent: Agent, vehicle: int) -> State:
     return _view(agent, vehicle, surface, lambda: stream(agent.mission.seed, "policy", asks))
 
 
-def _view(agent: Agent, vehicle: int, surface: Surface, draw: Callable[[], np.random.Generator]) -> State:
+def _view(
+    agent: AgentState, vehicle: int, surface: Surface, draw: Callable[[], np.random.Generator]
+) -> State:
     mission, state, model = agent.mission, agent.vehicles[vehicle], agent.online_model
     return State(
         domain=agent.domain,

@@ -1,61 +1,22 @@
-"""Queries before they are issued: the initial ones, the checks of a policy's, and their expected cost."""
+"""A policy's decisions before they become orders: the checks, the affordable route, the expected cost."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import cycle
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from fieldbo._numerics.streams import stream
-from fieldbo.agent.ledger import Ledger
-from fieldbo.domain.controls import ControlSet
+from fieldbo.agent.affordability import Affordability
+from fieldbo.agent.state import AGENT_KEYS, AgentState
+from fieldbo.costs.route import shortest_order
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import PolicyError
-from fieldbo.messages import Order, Query, Stop
+from fieldbo.messages import Query, Stop
 from fieldbo.mission.checks import policy_name
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, State
-
-
-@dataclass(frozen=True)
-class Issued:
-    """An order that was issued, and the policy's state at that moment.
-
-    Parameters
-    ----------
-    order : Query or GoHome
-    memory : plain data
-        The policy's memory after it chose the order.
-    why : mapping or None
-        Why the order was chosen; None for an initial reading.
-    """
-
-    order: Order
-    memory: Memory
-    why: Mapping[str, Any] | None
-
-
-def initial_queries(mission: Mission) -> list[Query]:
-    """Return the queries before the policy takes over: the start, then random sites, the cheapest move first.
-
-    They set all variables if a control set allows it; otherwise the control sets take turns.
-    """
-    cost, domain = mission.declared_cost, mission.world.domain
-    controls = domain.controls
-    rest = list(domain.draw(max(0, mission.initial - 1), stream(mission.seed, "initial")))
-    route = [mission.vehicles[0].start][: mission.initial]
-    while rest:
-        costs = None if cost is None or controls is not None else cost.to(route[-1], np.array(rest))
-        route.append(rest.pop(0 if costs is None else int(np.argmin(costs))))
-    sets_all = controls is None or controls.index_of(None) is not None
-    turns: tuple[ControlSet | None, ...] = (None,) if sets_all else domain.control_sets
-    return [
-        Query(site, None if turn is None else turn.controls, level=mission.initial_level)
-        for site, turn in zip(route, cycle(turns), strict=False)
-    ]
 
 
 def suggested(mission: Mission, state: State, memory: Memory) -> Decision:
@@ -71,7 +32,15 @@ def suggested(mission: Mission, state: State, memory: Memory) -> Decision:
     except PolicyError as error:
         raise PolicyError(str(error).replace(THIS_POLICY, f"policy {policy_name(mission)}")) from error
     check_decision(decision, "suggest", mission)
-    return decision
+    return with_own_reasons(decision)
+
+
+def with_own_reasons(decision: Decision) -> Decision:
+    """Return a decision whose reasons leave the agent's own keys free."""
+    if not AGENT_KEYS & decision.why.keys():
+        return decision
+    why = {f"{key} of the policy" if key in AGENT_KEYS else key: x for key, x in decision.why.items()}
+    return replace(decision, why=why)
 
 
 def check_decision(decision: object, method: str, mission: Mission) -> None:
@@ -106,7 +75,20 @@ def check_proposal(query: Query, mission: Mission) -> None:
         raise PolicyError(f"{name} proposed level {query.level}; the sensor's levels are 0 to {settings - 1}")
 
 
-def expected_cost(query: Query, issued: Mapping[str, Issued], ledgers: Sequence[Ledger]) -> float | None:
+def affordable_route(
+    state: Affordability, decisions: Sequence[Decision], domain: Domain
+) -> Sequence[Decision]:
+    """Return decisions along the shortest route, dropping those chosen last until it is affordable."""
+    for k in range(len(decisions), 0, -1):
+        choices = [d.choice for d in decisions[:k] if isinstance(d.choice, Query)]
+        stops = np.stack([domain.expected(c.site) for c in choices])
+        order = range(k) if state.cost is None else shortest_order(state.cost, state.end, stops)
+        if state.can_pay([choices[n] for n in order]):
+            return [decisions[n] for n in order]
+    return []
+
+
+def expected_cost(query: Query, agent: AgentState) -> float | None:
     """Return the cost to expect of a query where costs are unknown; None if nothing is known.
 
     The policy's own estimate if it has one, otherwise the mean cost of settled queries that set the same
@@ -114,7 +96,9 @@ def expected_cost(query: Query, issued: Mapping[str, Issued], ledgers: Sequence[
     """
     if query.expected_cost is not None:
         return query.expected_cost
-    alike = {k for k, i in issued.items() if isinstance(i.order, Query) and _sets_the_same(i.order, query)}
+    orders = {key: issued.order for key, issued in agent.issued.items()}
+    alike = {key for key, o in orders.items() if isinstance(o, Query) and _sets_the_same(o, query)}
+    ledgers = [vehicle.ledger for vehicle in agent.vehicles]
     entries = [e for ledger in ledgers for k, e in ledger.entries.items() if k in alike and not e.outstanding]
     paid = [e.spent for e in entries if not math.isnan(e.spent)]
     return math.fsum(paid) / len(paid) if paid else None

@@ -9,30 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.agent import recharging
+from fieldbo.agent.homewards import after_recharge
+from fieldbo.agent.phase import Turn
+from fieldbo.agent.state import AgentState, Origin
 from fieldbo.agent.vehicle_state import SLACK, Pause, VehicleState
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError, counted
-from fieldbo.messages import Action, Command, Order, Query, Recharge
-
-if TYPE_CHECKING:
-    from fieldbo.agent.agent import Agent
+from fieldbo.messages import Action, Command, EndReason, Order, Query, Recharge
 
 _TAKES_BACK = (Action.PAUSE, Action.NO_GO, Action.HOME)
 """Commands that take back all outstanding orders of their vehicles; only `home` takes back a recharge."""
 
 
-WANTED = {"operator": "next"}
-"""Why an order was issued that an operator wanted."""
-
-
-def completed(agent: Agent, command: Command) -> Command:
+def completed(agent: AgentState, command: Command) -> Command:
     """Return a command with what it leaves open: its order, the very site, or distinct names of its areas.
 
     What belongs to other actions, such as the site of a ``pause``, is left out.
@@ -72,7 +66,7 @@ def completed(agent: Agent, command: Command) -> Command:
     return command
 
 
-def obey(agent: Agent, command: Command) -> None:
+def obey(agent: AgentState, command: Command) -> None:
     """Change what an agent does next as a completed command says."""
     states = concerned(agent, command)
     if command.action in _TAKES_BACK:
@@ -90,7 +84,9 @@ def obey(agent: Agent, command: Command) -> None:
             case Action.CONTINUE:
                 state.paused_by -= {command.hold}
             case Action.HOME:
-                state.paused_by, state.sent_home = frozenset(), state.ended is None
+                state.paused_by = frozenset()
+                if not state.phase.over:
+                    state.turn(Turn.SENT_HOME, EndReason.STOPPED_BY_OPERATOR)
     if command.action is Action.SKIP:
         assert command.order is not None
         order = agent.issued[command.order].order
@@ -104,26 +100,27 @@ def obey(agent: Agent, command: Command) -> None:
         _close(agent, command.areas)
 
 
-def concerned(agent: Agent, command: Command) -> list[VehicleState]:
+def concerned(agent: AgentState, command: Command) -> list[VehicleState]:
     """Return the vehicles that a command concerns: one, or all."""
     return list(agent.vehicles) if command.vehicle is None else [agent.vehicles[command.vehicle]]
 
 
-def _take_back(agent: Agent, state: VehicleState, orders: Sequence[Order], *, again: bool) -> None:
+def _take_back(agent: AgentState, state: VehicleState, orders: Sequence[Order], *, again: bool) -> None:
     """Mark outstanding orders as taken back; initial and wanted readings are asked for `again`."""
     new = [order for order in orders if str(order.id) not in agent.withdrawn]
     agent.withdrawn |= {str(order.id) for order in new}
     queries = [order for order in new if isinstance(order, Query)] if again else []
     for query in queries:
-        if agent.issued[str(query.id)].why is None:
+        if agent.issued[str(query.id)].origin is Origin.INITIAL:
             agent.ask_initial_again(query)
-    state.wanted[:0] = [query.site for query in queries if agent.issued[str(query.id)].why == WANTED]
+    wanted = (query for query in queries if agent.issued[str(query.id)].origin is Origin.OPERATOR)
+    state.wanted[:0] = [query.site for query in wanted]
 
 
 # -- checks ------------------------------------------------------------------------------------------------
 
 
-def _check_pause(agent: Agent, command: Command) -> None:
+def _check_pause(agent: AgentState, command: Command) -> None:
     """Raise an `InputError` if there is nothing to pause, or to continue."""
     states = concerned(agent, command)
     if command.action is Action.PAUSE:
@@ -140,7 +137,7 @@ def _check_pause(agent: Agent, command: Command) -> None:
     raise InputError("it is not paused")
 
 
-def _skipping(agent: Agent, command: Command) -> Command:
+def _skipping(agent: AgentState, command: Command) -> Command:
     """Return a command with the id of the order to skip: its own, or else the first outstanding one."""
     queries = [(s, o) for s in concerned(agent, command) for o in s.queue if isinstance(o, Query)]
     wanted = [(s, o) for s, o in queries if command.order in (None, o.id)]
@@ -168,7 +165,7 @@ def _check_stop_under_way(state: VehicleState, slack: float = 0.0) -> None:
         )
 
 
-def _with_site(agent: Agent, command: Command) -> Command:
+def _with_site(agent: AgentState, command: Command) -> Command:
     """Return a command to sample next at a site, with its vehicle and the very site."""
     if command.site is None:
         raise InputError("there is no site", expected="the coordinates of a place in the domain")
@@ -177,7 +174,7 @@ def _with_site(agent: Agent, command: Command) -> Command:
             "the mission has several vehicles", expected=f"one of them, 0 to {len(agent.vehicles) - 1}"
         )
     state, domain = concerned(agent, command)[0], agent.domain
-    if state.ended is not None or state.sent_home:
+    if state.phase.over:
         raise InputError("the vehicle gets no further sites: its part of the mission is over")
     domain.check_place("the site", command.site, "site")
     site = command.site if domain.continuous else domain.sites[domain.nearest(command.site)]
@@ -186,7 +183,7 @@ def _with_site(agent: Agent, command: Command) -> Command:
         raise InputError("no control set contains all variables, so a site can't be set as a whole")
     if not agent.mission.world.passable.contains(site)[0]:
         raise InputError(f"{place_text(domain, site)} lies in a no-go area")
-    then = recharging.after_recharge(state) if state.recharge_due else state
+    then = after_recharge(state) if state.phase.between_batteries else state
     before = [replace(query, site=wanted) for wanted in state.wanted]
     if not (then.affordable(site[None], query.controls, query.level)[0] and then.can_pay([*before, query])):
         raise InputError(
@@ -195,7 +192,7 @@ def _with_site(agent: Agent, command: Command) -> Command:
     return replace(command, vehicle=command.vehicle or 0, site=site)
 
 
-def _closable(agent: Agent, areas: tuple[Obstacle, ...]) -> tuple[Obstacle, ...]:
+def _closable(agent: AgentState, areas: tuple[Obstacle, ...]) -> tuple[Obstacle, ...]:
     """Return areas under names that are not taken, once it is certain that vehicles can do without them."""
     if not areas:
         raise InputError("there is no area", expected="at least one polygon")
@@ -243,7 +240,7 @@ def _names(areas: list[Obstacle]) -> str:
     )
 
 
-def _close(agent: Agent, areas: tuple[Obstacle, ...]) -> None:
+def _close(agent: AgentState, areas: tuple[Obstacle, ...]) -> None:
     """Close areas to all vehicles: routes lead round them, and their sites are not proposed again."""
     agent.mission = agent.mission.with_no_go(areas)
     for state in agent.vehicles:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -12,6 +12,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.proposals import suggested
+from fieldbo.agent.state import AgentState
 from fieldbo.belief.confidence import (
     AnySurface,
     best_by_mean,
@@ -27,15 +28,12 @@ from fieldbo.mission.stop_rule import CONFIRMED_F1, CONFIRMED_REGRET
 from fieldbo.policies.acquisition import straddle
 from fieldbo.policies.contract import Decision, State
 
-if TYPE_CHECKING:
-    from fieldbo.agent.agent import Agent
-
 _SLACK = 0.05  # by which a quick test may miss what the draws say
 _WIDE = 1.96  # standard deviations
 _KNOWN = 1e-8  # share of the prior variance below which a reading teaches nothing
 
 
-def decided(agent: Agent, state: State) -> Decision:
+def decided(agent: AgentState, state: State) -> Decision:
     """Return the policy's decision, unless the question is answered, or the policy claims so too early.
 
     If the mission sets a goal, it stops once the goal is reached. A policy that learns its model may claim to
@@ -59,7 +57,7 @@ def decided(agent: Agent, state: State) -> Decision:
     )
 
 
-def _into_gap(agent: Agent, state: State, decision: Decision, judgement: Verdict) -> Decision:
+def _into_gap(agent: AgentState, state: State, decision: Decision, judgement: Verdict) -> Decision:
     """Return a query in the widest gap instead of the policy's decision, if such a site can be read."""
     site = _widest_gap(agent, _choosable(agent, state))
     if site is not None:  # the policy will decide again, as if it had not been asked
@@ -70,7 +68,7 @@ def _into_gap(agent: Agent, state: State, decision: Decision, judgement: Verdict
     return decision
 
 
-def _confirmed(agent: Agent, state: State, claim: Decision, judgement: Verdict) -> Decision:
+def _confirmed(agent: AgentState, state: State, claim: Decision, judgement: Verdict) -> Decision:
     """Return a policy's claim to have the answer if the belief agrees; else a query of a site to read."""
     why = {**claim.why, **judgement.why}
     if judgement.answered:
@@ -94,26 +92,26 @@ def _confirmed(agent: Agent, state: State, claim: Decision, judgement: Verdict) 
     return replace(claim, choice=Stop(reason), why=why)
 
 
-def _choosable(agent: Agent, state: State) -> Mask:
+def _choosable(agent: AgentState, state: State) -> Mask:
     """Return the sites (N,) that can be read next, without those of pending queries."""
     choosable = state.choosable(agent.mission.levels[0])
     choosable[_planned(agent)] = False
     return choosable
 
 
-def _planned(agent: Agent) -> list[int]:
+def _planned(agent: AgentState) -> list[int]:
     """Return the sites of pending queries."""
     return [agent.domain.nearest(query.site) for query in agent.pending]
 
 
-def _read(agent: Agent, site: int, decision: Decision, judgement: Verdict) -> Decision:
+def _read(agent: AgentState, site: int, decision: Decision, judgement: Verdict) -> Decision:
     """Return a decision to read a site instead of what the policy decided, whose scores no longer apply."""
     query = Query(agent.domain.sites[site], level=agent.mission.levels[0])
     why = {key: reason for key, reason in decision.why.items() if key not in ("best", "score")}
     return Decision(query, decision.memory, {**why, **judgement.why, "site": site})
 
 
-def gaps_of(agent: Agent, *, planned: bool = False) -> Array:
+def gaps_of(agent: AgentState, *, planned: bool = False) -> Array:
     """Return how far each site (N,) lies from readings that the model believes; above 1, it is in a gap.
 
     A site that was ordered counts as read even if the reading was taken next to it: the vehicle gets no
@@ -127,14 +125,14 @@ def gaps_of(agent: Agent, *, planned: bool = False) -> Array:
     return gaps(read, mission.model, domain, mission.question, beside)
 
 
-def goal_decides(agent: Agent) -> bool:
+def goal_decides(agent: AgentState) -> bool:
     """Return True if the mission's goal decides what is next: it is reached, or only gaps are in its way."""
     if not agent.mission.stop.is_set or agent.initial_left:
         return False
     return verdict(agent).answered or verdict(agent).unseen
 
 
-def awaits_fit(agent: Agent) -> bool:
+def awaits_fit(agent: AgentState) -> bool:
     """Return True if only readings that the latest fit has not seen keep an answer from counting."""
     if not agent.online_model.fit_is_stale:
         return False
@@ -187,7 +185,7 @@ class Verdict:
 
 
 @on_one_blas_thread
-def final_verdict(agent: Agent) -> Verdict | None:
+def final_verdict(agent: AgentState) -> Verdict | None:
     """Return the verdict with which a mission ended, or would end now; None if it sets no goal."""
     if not agent.mission.stop.is_set:
         return None
@@ -197,7 +195,7 @@ def final_verdict(agent: Agent) -> Verdict | None:
     return verdict(agent)
 
 
-def verdict(agent: Agent) -> Verdict:
+def verdict(agent: AgentState) -> Verdict:
     """Return how sure the belief, averaged over hyperparameters, is of its answer."""
     at = (agent.asks, len(agent.history))
     if agent.judged is None or agent.judged[0] != at:
@@ -205,7 +203,7 @@ def verdict(agent: Agent) -> Verdict:
     return agent.judged[1]
 
 
-def _judged(agent: Agent) -> Verdict:
+def _judged(agent: AgentState) -> Verdict:
     mission, model = agent.mission, agent.online_model
     rule, rng = mission.stop, stream(mission.seed, "stop", agent.asks)
     optimum = isinstance(mission.question, Optimum)
@@ -223,14 +221,14 @@ def _judged(agent: Agent) -> Verdict:
     return Verdict(goal, probability, rule.probability, unseen, unfitted)
 
 
-def one_sided(agent: Agent) -> bool:
+def one_sided(agent: AgentState) -> bool:
     """Return True if all sites are classified as on the same side of the threshold."""
     surface, scale = agent.stated
     inside = surface.exceedance(agent.mission.question.level(float(surface.mean.max()), scale)) >= 0.5
     return bool(inside.all() or not inside.any())
 
 
-def _widest_gap(agent: Agent, choosable: Mask) -> int | None:
+def _widest_gap(agent: AgentState, choosable: Mask) -> int | None:
     """Return the choosable site that is farthest from all readings and pending ones, if in a gap; else None.
 
     Where all sites count as in gaps, the farthest one is not known: None, too.
@@ -239,7 +237,7 @@ def _widest_gap(agent: Agent, choosable: Mask) -> int | None:
     return int(np.argmax(widths)) if 1.0 < widths.max() < np.inf else None
 
 
-def _reaches_f1(agent: Agent, goal: float, wanted: float, rng: np.random.Generator) -> float:
+def _reaches_f1(agent: AgentState, goal: float, wanted: float, rng: np.random.Generator) -> float:
     """Return the probability that F1 is at least `goal`; 0 if it is plainly below `wanted`."""
     question, (surface, scale) = agent.mission.question, agent.stated
     threshold = question.level(float(surface.mean.max()), scale)
@@ -253,7 +251,7 @@ def _reaches_f1(agent: Agent, goal: float, wanted: float, rng: np.random.Generat
     return float(np.mean(drawn.f1 >= goal))
 
 
-def _reaches_regret(agent: Agent, goal: float, wanted: float, rng: np.random.Generator) -> float:
+def _reaches_regret(agent: AgentState, goal: float, wanted: float, rng: np.random.Generator) -> float:
     """Return the probability that the regret is at most `goal` times the range of the readings."""
     surface, scale = agent.stated
     values = agent.online_model.believed_values
@@ -266,7 +264,7 @@ def _reaches_regret(agent: Agent, goal: float, wanted: float, rng: np.random.Gen
     return float(np.mean(drawn_regrets(rivals, point, scale, rng).regret <= allowed))
 
 
-def _may_be_beaten(agent: Agent, allowed: float, wanted: float) -> bool:
+def _may_be_beaten(agent: AgentState, allowed: float, wanted: float) -> bool:
     """Return True if by the fit alone some site beats the best one by more than `allowed` (user's unit)."""
     surface, scale = agent.surface, agent.hyperparameters.scale
     best = int(np.argmax(surface.mean))

@@ -1,4 +1,4 @@
-"""One vehicle under way: its position, clock, queue and ledgers, updated by orders and events."""
+"""One vehicle under way: its phase, position, clock, queue and ledgers, updated by orders and events."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.affordability import Affordability
 from fieldbo.agent.ledger import Ledger
+from fieldbo.agent.phase import Phase, Turn, after
 from fieldbo.messages import EndReason, Observation, Order, Query, Recharge, Telemetry, order_number
 
 SLACK = 0.01
@@ -51,6 +52,10 @@ class VehicleState(Affordability):
 
     Attributes
     ----------
+    phase : Phase
+        What it is there for at present; changed by `turn`.
+    reason : EndReason or None
+        Why its part is over; None before that.
     latest : tuple of int
         Number and part of the latest order reported on.
     heard_s : float
@@ -67,23 +72,15 @@ class VehicleState(Affordability):
         Orders lost since the vehicle was last heard from.
     abandoned : bool
         Whether waiting for the vehicle was given up.
-    ended : EndReason or None
-        Why it gets no further orders.
-    retry_home : bool
-        Whether the trip home was just rejected for the first time, and is to be asked for once more.
-    home_rejected : bool
-        Whether the trip home was ever rejected.
+    home_tries : int
+        How often it failed to come home since it last did.
     paused_by : frozenset of str
         Names of the holds for which it gets no orders at present; an operator's pause has the name "".
-    sent_home : bool
-        Whether an operator sent it home.
     pauses : list of Pause
         What each pause took so far.
     wanted : list of (d,) array
         Where an operator wants the next samples, in order.
-    recharge_due : bool
-        Whether it is on its way home to another battery, or waits for it there.
-    recharge_denied : bool
+    swap_refused : bool
         Whether the battery could not be changed.
     recharged_s : float
         When the battery was changed last.
@@ -91,6 +88,8 @@ class VehicleState(Affordability):
         Whether it has completed a trip home, and was sent nowhere since.
     """
 
+    phase: Phase = Phase.WORKING
+    reason: EndReason | None = None
     latest: tuple[int, int] = (-1, 0)
     heard_s: float = -np.inf
     settled_s: float = -np.inf
@@ -99,17 +98,45 @@ class VehicleState(Affordability):
     under_way: Telemetry | None = None
     lost_in_a_row: int = 0
     abandoned: bool = False
-    ended: EndReason | None = None
-    retry_home: bool = False
-    home_rejected: bool = False
+    home_tries: int = 0
     paused_by: frozenset[str] = frozenset()
-    sent_home: bool = False
     pauses: list[Pause] = field(default_factory=list)
     wanted: list[Array] = field(default_factory=list)
-    recharge_due: bool = False
-    recharge_denied: bool = False
+    swap_refused: bool = False
     recharged_s: float = -np.inf
     came_home: bool = False
+
+    # -- the phase -------------------------------------------------------------------------------------
+
+    def turn(self, turn: Turn, reason: EndReason | None = None) -> None:
+        """Change the phase; `reason` says why the vehicle's part is over, if it is."""
+        self.phase = after(self.phase, turn)
+        if self.phase.over:
+            self.reason = reason or self.reason
+
+    def came_back(self, number: int) -> None:
+        """Note that the order with this number has brought it home, unless that was long ago."""
+        self.came_home = not self.queue and number == self.latest[0]
+        if self.came_home:
+            self.home_tries = 0
+            self.turn(Turn.CAME_HOME)
+
+    @property
+    def stranded(self) -> bool:
+        """Whether its part is over, and it is not known to be at its home."""
+        return self.phase is Phase.ENDED and self.spec.home is not None and not self.at_home
+
+    def try_home_again(self) -> None:
+        """Have a vehicle that did not come home sent there again."""
+        self._in_touch()
+        self.home_tries = 0
+        self.turn(Turn.SENT_HOME)
+
+    def reopen(self) -> None:
+        """Let a vehicle whose part was over receive orders again."""
+        self._in_touch()
+        self.turn(Turn.REOPENED)
+        self.reason, self.home_tries, self.swap_refused = None, 0, False
 
     # -- the queue -------------------------------------------------------------------------------------
 
@@ -201,7 +228,8 @@ class VehicleState(Affordability):
             return
         self.used.append(self.ledger)
         self.ledger = Ledger(self.spec.battery, latest=list(self.ledger.latest))
-        self.recharge_due, self.recharged_s = False, self.time_s
+        self.recharged_s = self.time_s
+        self.turn(Turn.CHANGED)
 
     def heard(self, telemetry: Telemetry) -> None:
         """Apply telemetry: clock, position and battery, which settles lost orders.
@@ -311,12 +339,6 @@ class VehicleState(Affordability):
         places = np.stack(self.places)
         slack = {"battery": SLACK * self.spec.battery, "time": SLACK * (self.spec.time_limit_s or 0.0)}
         return any(float(limit.back(places).max()) + slack[limit.name] >= limit.left for limit in self.limits)
-
-    def reopen(self) -> None:
-        """Let a vehicle that has ended receive orders again."""
-        self._in_touch()
-        self.ended, self.retry_home, self.home_rejected, self.sent_home = None, False, False, False
-        self.recharge_denied = False
 
 
 def _since(time_s: float | None, telemetry: Telemetry) -> float:

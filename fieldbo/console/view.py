@@ -166,7 +166,7 @@ class View:
             "heard": self._heard.get(number),
             "lost": vehicle.lost_in_a_row,
             "paused_by": sorted(vehicle.paused_by),
-            "sent_home": vehicle.sent_home or vehicle.ended is not None,
+            "sent_home": vehicle.phase.over,
             "order": None if order is None else self._order(order, vehicle, at),
             "queue": len(vehicle.queue),
             "wanted": len(vehicle.wanted),
@@ -289,6 +289,6 @@ def _status(follower: Follower) -> dict[str, str]:
     if holds:
         names = ", ".join(f"held by {hold}" if hold else "paused" for hold in holds)
         return {"kind": "paused", "text": names[0].upper() + names[1:]}
-    if any(vehicle.sent_home or vehicle.ended for vehicle in state.agent.vehicles):
+    if any(vehicle.phase.over for vehicle in state.agent.vehicles):
         return {"kind": "running", "text": "On the way home"}
     return {"kind": "running", "text": "Under way"}

@@ -208,7 +208,8 @@ class Decision:
     memory : plain data
         Passed to the next call.
     why : mapping
-        Scores, sets and bounds that explain the choice; small, plain data, shown by ``fieldbo ask``.
+        Scores, sets and bounds that explain the choice; small, plain data, shown by ``fieldbo ask``. A key
+        that the agent sets itself, such as ``end_reason``, is recorded as ``end_reason of the policy``.
     """
 
     choice: Query | Stop

@@ -121,7 +121,7 @@ def _unread(agent: Agent) -> Iterator[str]:
     read |= {str(query.id) for query in agent.pending}
     orders = [issued.order for key, issued in agent.issued.items() if key in read]
     sites = [(order_number(order.id), tuple(order.site)) for order in orders if isinstance(order, Query)]
-    waiting = {tuple(site) for vehicle in agent.vehicles if vehicle.ended is None for site in vehicle.wanted}
+    waiting = {tuple(site) for vehicle in agent.vehicles if not vehicle.phase.over for site in vehicle.wanted}
     obeyed = [c for c in agent.commands if c.action is Action.NEXT and not c.refused]
     wanted = {tuple(c.site): c.after for c in obeyed if c.site is not None}  # since the last command
     for site, after in wanted.items():

@@ -113,7 +113,7 @@ class Holds:
         state = self._agent.vehicles[telemetry.vehicle]
         for name, watch in self._watches[telemetry.vehicle].items():
             heard = watch.take(telemetry)
-            if not heard or state.sent_home or state.ended is not None:
+            if not heard or state.phase.over:
                 continue
             held = name in state.paused_by
             if held and watch.may_go_on:

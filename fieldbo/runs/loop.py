@@ -200,7 +200,7 @@ class Loop:
                 self._record_orders(orders)
                 state.issue(orders)
             else:
-                reason = agent.vehicles[number].ended
+                reason = agent.vehicles[number].reason
                 assert reason is not None
                 if self.record is not None:
                     self.record.stop(number, reason, agent.memory, agent.endings.get(number))
@@ -211,7 +211,7 @@ class Loop:
     def _record_orders(self, orders: Sequence[Order]) -> None:
         if self.record is not None:
             issued = (self.state.agent.issued[str(order.id)] for order in orders)
-            self.record.orders((i.order, i.memory, i.why) for i in issued)
+            self.record.orders((i.order, i.memory, i.why, i.origin.value) for i in issued)
 
     def _obey(self) -> None:
         """Obey the commands that have arrived, or record why they are refused."""
@@ -308,7 +308,7 @@ class Loop:
             self.record.event(event)
         if self.on_event is not None:
             self.on_event(event)
-        settled = self.state.tell(event)
+        settled = self.state.tell(event, checked=True)
         if isinstance(event, Telemetry):
             for command in self.holds.take(event):
                 self._give(command)

@@ -154,18 +154,15 @@ def resume(
 def reopens(mission: Mission, record: Record) -> bool:
     """Return True if a run that has ended can continue.
 
-    It can if it ended because its vehicles were lost or an operator sent them home, or because its question
-    was answered and a correction has undone the answer since.
+    It can if it ended because its vehicles were lost or an operator sent them home, if a vehicle did not come
+    home, or if its question was answered and a correction has undone the answer since.
     """
-    if record.end_reason is not EndReason.QUESTION_ANSWERED:
-        return record.end_reason in (EndReason.VEHICLE_LOST, EndReason.STOPPED_BY_OPERATOR)
-    rows = record.rows()
-    if not any(row.kind == "correction" for row in rows):
-        return False
-    state = RunState(mission, record.name)
-    state.replay(rows)
+    if record.end_reason in (EndReason.VEHICLE_LOST, EndReason.STOPPED_BY_OPERATOR):
+        return True
+    state = RunState(mission, record.name, scored=False)
+    state.replay(record.rows())
     state.repeat_fits()
-    return state.unanswered
+    return state.unanswered or any(vehicle.stranded for vehicle in state.agent.vehicles)
 
 
 def _mission(mission: object) -> Mission:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.agent.agent import Agent
+from fieldbo.agent.state import Origin
 from fieldbo.errors import InputError
 from fieldbo.messages import (
     Answer,
@@ -111,21 +112,27 @@ class RunState:
         return not any(self.agent.answered(number) for number in answered)
 
     def reopen(self, reason: EndReason) -> None:
-        """Continue after the end: vehicles that stopped for this reason get orders again."""
-        self.end_reason, self.corrected = None, False
-        for vehicle in [number for number, why in self.stops.items() if why is reason]:
+        """Continue after the end: vehicles that stopped for this reason go on; others come home."""
+        again = self.unanswered or reason in (EndReason.VEHICLE_LOST, EndReason.STOPPED_BY_OPERATOR)
+        for vehicle, why in list(self.stops.items()):
+            if again and why is reason:
+                self.agent.reopen(vehicle)
+            elif self.agent.vehicles[vehicle].stranded:
+                self.agent.vehicles[vehicle].try_home_again()
+            else:
+                continue
             del self.stops[vehicle]
-            self.agent.reopen(vehicle)
+        self.end_reason, self.corrected = None, False
         self.news_pending = False
 
-    def tell(self, event: Event) -> bool:
-        """Pass an event to the agent; return True if it settles an order.
+    def tell(self, event: Event, *, checked: bool = False) -> bool:
+        """Pass an event to the agent, which may have `checked` it; return True if it settles an order.
 
         The agent does not get events of orders that it never issued.
         """
         corrects = isinstance(event, Correction) or bool(self.agent.online_model.to_repeat)
         if self.agent.knows(event):
-            self.agent.tell(event)
+            (self.agent.take if checked else self.agent.tell)(event)
         if isinstance(event, Answer) and not event.refused:
             self.entered.append(event)
         if isinstance(event, Command | Answer):
@@ -134,7 +141,7 @@ class RunState:
             kind = event.order, isinstance(event, Correction)
             self.entered = [a for a in self.entered if (a.order, a.corrects) != kind]
         if isinstance(event, Correction):
-            ended = [vehicle.ended for vehicle in self.agent.vehicles]
+            ended = [vehicle.reason for vehicle in self.agent.vehicles]
             self.corrected |= EndReason.QUESTION_ANSWERED in ended
         if corrects and isinstance(event, Correction | Fitted):
             if self._scorer is not None and self.curve:
@@ -176,7 +183,9 @@ class RunState:
     def _replay_message(self, row: Row) -> None:
         message = row.message
         if isinstance(message, Order):
-            self.agent.replay(message, row.body["memory"], row.body["why"])
+            origin = row.body.get("origin")
+            known = None if origin is None else Origin(origin)
+            self.agent.replay(message, row.body["memory"], row.body["why"], known)
             self.issue([message])
             return
         try:

@@ -498,10 +498,10 @@ def test_a_missing_row_in_the_middle_is_detected(file):
 
 
 def test_the_orders_of_a_batch_are_written_in_one_transaction(tmp_path):
-    batch = [(Query([float(n)], id=f"run/{n}"), None, None) for n in range(3)]
+    batch = [(Query([float(n)], id=f"run/{n}"), None, None, "policy") for n in range(3)]
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
         with pytest.raises(RecordError, match="plain data"):
-            record.orders([*batch[:2], (batch[2][0], {1, 2}, None)])
+            record.orders([*batch[:2], (batch[2][0], {1, 2}, None, "policy")])
         assert record.empty
         record.orders(batch)
         assert [row.order for row in record.rows()] == ["run/0", "run/1", "run/2"]

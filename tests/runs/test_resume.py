@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from batteries import mission_with as several_batteries
 from checkout import ROOT
 from waiting import SLOW_S
 from work import lines_run
@@ -110,6 +111,16 @@ def learning(mission, every=4):
     return replace(mission, model=Model(learn={"every": every}))
 
 
+@dataclass(frozen=True, eq=False)
+class Talkative(Random):
+    """Gives reasons under keys that the agent uses, too, and of any form."""
+
+    def suggest(self, state, memory):
+        decision = super().suggest(state, memory)
+        own = {"end_reason": "no reason", "limit": 3, "operator": "next", "recharge": [1], "stop": None}
+        return replace(decision, why={**decision.why, **own})
+
+
 KNOWN = {"model": {"learn": False}}
 CHAIN = {"world": small_chain(), "battery": 70.0, "initial": 3}
 MISSIONS = {
@@ -140,8 +151,19 @@ MISSIONS = {
     "a claim that waits for a fit": lambda: learning(
         small_mission(TruVaR(), battery=500.0, home=False, initial=3), 6
     ),
+    "reasons of its own": lambda: several_batteries(2, Talkative()),
     "steps": lambda: replace(fleet(small_mission(Random(), battery=60.0, initial=4)), max_steps=7),
 }
+
+
+def test_a_run_whose_policy_gives_any_reasons_is_resumed(tmp_path):
+    mission = MISSIONS["reasons of its own"]()
+    result, log = unbroken(mission, tmp_path / "unbroken")
+    assert result.accounts[0].batteries_used == 2
+    for cut in (4, writes_in(log) // 2, writes_in(log) - 2):
+        file = broken_off(mission, tmp_path / str(cut), cut)
+        assert gone_on(mission, file).end_reason is result.end_reason
+        assert said(file) == log
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from bad_link import check
 from remote_vehicles import QUICK, SETTINGS, again, mission, part, remote, until_settled_whole
 
 from fieldbo.agent.agent import Agent
+from fieldbo.agent.homewards import finish
 from fieldbo.messages import (
     EndReason,
     GoHome,
@@ -542,7 +543,7 @@ def test_a_rejected_order_is_no_place_from_which_a_robot_may_have_come():
 def test_the_trip_home_that_was_lost_leaves_the_vehicle_between_two_places():
     agent = agent_at()
     agent.tell(issued(agent, 5.0, 0.0).observed(0.5, noise_variance=0.01, time_s=6.0))
-    order = agent._finish(0, EndReason.VEHICLE_LOST)
+    order = finish(agent, 0, EndReason.VEHICLE_LOST)
     assert isinstance(order, GoHome)
     agent.tell(Lost(order.id, "silence"))
     assert sorted(place[0] for place in agent.vehicles[0].places) == [0.0, 5.0]

@@ -8,7 +8,7 @@ from direct_link import Near, Streaming
 from remote_vehicles import QUICK, again, mission, remote
 
 from fieldbo.agent.agent import Agent
-from fieldbo.messages import EndReason, Lost, Observation, Rejected, Telemetry
+from fieldbo.messages import EndReason, GoHome, Lost, Observation, Rejected, Telemetry, order_number
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
@@ -47,6 +47,39 @@ def test_a_mission_on_a_clock_that_steps_is_the_same_each_time(tmp_path, link):
             return [(row.kind, row.order, row.body) for row in record.rows()]
 
     assert rows("first.sqlite") == rows("second.sqlite")
+
+
+def coming_home():
+    """Return a mission that ends early with much left in the battery, and the number of its trip home."""
+    made = replace(mission(battery=60.0, patience_s=5.0), max_steps=3)
+    orders = [order for order, _, _ in run(made).accounts[0].lines]
+    return made, next(order_number(order.id) for order in orders if isinstance(order, GoHome))
+
+
+@pytest.mark.parametrize("link", [Near, Streaming])
+def test_a_robot_that_is_out_of_touch_on_its_way_home_is_sent_there_again(tmp_path, link):
+    made, home = coming_home()
+    result, events = carried_out(tmp_path, made, f"silent:{home}:2", link=link)
+    lost = [event.order for event in events if isinstance(event, Lost)]
+    trips = [order.id for order, _, _ in result.accounts[0].lines if isinstance(order, GoHome)]
+
+    assert lost == [f"run/{home}"]
+    assert trips == [f"run/{home}", f"run/{home + 1}"]
+    assert np.allclose(result.path[-1], made.vehicles[0].home)
+    assert result.end_reason is EndReason.STEP_LIMIT
+
+
+def test_a_run_whose_robot_did_not_come_home_is_resumed_and_brings_it_home(tmp_path):
+    made, home = coming_home()
+    first = remote(f"refuse:{home}", f"refuse:{home + 1}", mission=made)
+    with Record.create(tmp_path / "run.sqlite", "run", {"vehicles": [{}]}) as record:
+        ended = run(made, [first], record)
+        assert not np.allclose(ended.path[-1], made.vehicles[0].home)
+        result = resume(made, record, [again(first)])
+        assert np.allclose(result.path[-1], made.vehicles[0].home)
+        assert result.end_reason is ended.end_reason is EndReason.STEP_LIMIT
+        assert resume(made, record, [again(first)]).cost == result.cost
+        assert [row.kind for row in record.rows()].count("end") == 2
 
 
 def test_a_battery_that_drains_faster_than_declared_still_brings_it_home(tmp_path):

@@ -113,10 +113,10 @@ def _next(agent: Agent, status: str) -> Explanation:
         status += f"\noutstanding, and taken as read: {'; '.join(outstanding)}"
     orders = agent.ask_batch(agent.mission.batch)
     if not orders:
-        assert vehicle.ended is not None
-        why = agent.endings.get(0, {"end_reason": vehicle.ended})
+        assert vehicle.reason is not None
+        why = agent.endings.get(0, {"end_reason": vehicle.reason})
         text = f"{status}\n{heading(agent, 'next')}: nothing, because {because(why)}"
-        return Explanation(agent.run, Stop(vehicle.ended), (), why, text)
+        return Explanation(agent.run, Stop(vehicle.reason), (), why, text)
     for order in orders:
         vehicle.settle(str(order.id))  # explain from what was known before they were issued
     first, *others = orders

@@ -11,8 +11,8 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.agent import Agent
-from fieldbo.agent.recharging import WHY
-from fieldbo.agent.steering import WANTED
+from fieldbo.agent.homewards import WHY
+from fieldbo.agent.state import WANTED
 from fieldbo.belief.confidence import value_at
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.distributions import halton

@@ -315,20 +315,26 @@ class Record:
         except OSError as error:
             raise RecordError(f"the rows of {self.file} can't be counted: {error}") from error
 
-    def order(self, order: Order, memory: Any = None, why: Mapping[str, Any] | None = None) -> None:
-        """Write an order with the memory and reasons of its policy, before the order is sent."""
-        self.orders([(order, memory, why)])
+    def order(
+        self,
+        order: Order,
+        memory: Any = None,
+        why: Mapping[str, Any] | None = None,
+        origin: str | None = None,
+    ) -> None:
+        """Write an order with the memory and reasons of its policy and its origin, before it is sent."""
+        self.orders([(order, memory, why, origin)])
 
-    def orders(self, batch: Iterable[tuple[Order, Any, Mapping[str, Any] | None]]) -> None:
+    def orders(self, batch: Iterable[tuple[Order, Any, Mapping[str, Any] | None, str | None]]) -> None:
         """Write the orders of a batch, each as `order` does, in one transaction."""
         self._append(
             (
                 kind_of(order),
                 order.id,
                 None,
-                {"message": to_plain(order), "memory": memory, "why": _plain(why)},
+                {"message": to_plain(order), "memory": memory, "why": _plain(why), "origin": origin},
             )
-            for order, memory, why in batch
+            for order, memory, why, origin in batch
         )
 
     def event(self, event: Event) -> None:

@@ -29,9 +29,9 @@ class Row:
     order : str or None
         Id of the order that the row belongs to.
     body : dict
-        The plain form of the ``message``; an order also has ``memory`` and ``why``. A stop has ``vehicle``,
-        ``reason``, ``memory`` and ``why``, a note ``text``, a session ``session`` and ``why``, and vehicles
-        ``vehicles``, their settings.
+        The plain form of the ``message``; an order also has ``memory``, ``why`` and, except
+        in old records, ``origin``. A stop has ``vehicle``, ``reason``, ``memory`` and ``why``, a note
+        ``text``, a session ``session`` and ``why``, and vehicles ``vehicles``, their settings.
     """
 
     seq: int
