@@ -165,24 +165,18 @@ class Agent(AgentState):
         """
         if k < 1:
             raise InputError(f"k = {k}", expected="a batch of at least 1 order", where="ask_batch")
-        orders: list[Order] = []
+        initial = self.initial_left
         if self.vehicles[vehicle].wanted:
             k = 1  # what an operator wants next is not chosen with others
-        while self.initial_left and len(orders) < k and self.vehicles[vehicle].unpriced is None:
-            if not isinstance(first := self.ask(vehicle), Query):
-                return orders if isinstance(first, Stop) else [*orders, first]
-            orders.append(first)
-        if orders:
-            return orders  # the policy waits for the initial readings
-        if k > 1 and (batch := self._chosen_together(k, vehicle)):
+        if k > 1 and not initial and (batch := self._chosen_together(k, vehicle)):
             return batch
-        order = self.ask(vehicle)
+        order: Order | Stop | None = self.ask(vehicle)
+        orders: list[Order] = []
         while isinstance(order, Query):
             orders.append(order)
-            if len(orders) == k or (another := self.ask_another(vehicle)) is None:
-                return orders
-            order = another
-        return orders if isinstance(order, Stop) else [*orders, order]
+            more = len(orders) < k and (self.initial_left or not initial)  # the policy waits for initial ones
+            order = self.ask_another(vehicle) if more else None
+        return orders if order is None or isinstance(order, Stop) else [*orders, order]
 
     def _chosen_together(self, k: int, vehicle: int) -> list[Order]:
         """Return the batch that the policy chooses; empty if it chooses one by one, or stops."""
@@ -196,14 +190,16 @@ class Agent(AgentState):
         return orders
 
     def ask_another(self, vehicle: int = 0) -> Query | None:
-        """Return one more query behind the outstanding ones; None if there is none at present."""
-        if self.at_limit or self.vehicles[vehicle].unpriced is not None:
+        """Return one more query behind the outstanding ones; None, with nothing changed, if there is none."""
+        state = self.vehicles[vehicle]
+        if self.at_limit or state.unpriced is not None:
             return None
-        before = self.memory, self.why
+        before = self.memory, self.why, self._initial, state.wanted
+        self._initial, state.wanted = list(self._initial), list(state.wanted)
         choice, origin = self._choose(vehicle)
         query = None if isinstance(choice, Stop) else self.issue(choice, vehicle, origin)
         if query is None:
-            self.memory, self.why = before
+            self.memory, self.why, self._initial, state.wanted = before
         return query
 
     def suggest_batch(self, k: int, vehicle: int = 0) -> list[Decision]:

@@ -163,10 +163,41 @@ def add_gains(C: Any, members: Any, since: Any, V: Any, n: int, room: Any, scale
 
 
 @compiled(parallel=True)
-def bring_up_to_date(C: Any, members: Any, since: Any, V: Any, n: int) -> None:
-    """Update the members' rows of C, as `add_gains` does."""
-    for k in prange(len(members)):
-        _bring_up_to_date(C[members[k]], members[k], since[k], n, V)
+def begin_rows(kind: int, scaled: Any, members: Any, at: Any, C: Any) -> None:
+    """Fill the rows `at` of C (., N) with the members' prior covariances; parameters as for `make_rows`."""
+    N = C.shape[1]
+    for b in prange((N + _CHUNK - 1) // _CHUNK):
+        low, high = b * _CHUNK, min((b + 1) * _CHUNK, N)
+        for k in range(len(members)):
+            _fill(kind, scaled, members[k], low, C[at[k], low:high])
+
+
+@compiled(parallel=True)
+def update_rows(C: Any, at: Any, members: Any, since: Any, V: Any, n: int) -> None:
+    """Subtract from the members' rows `at` of C what readings since the latest update explain, one by one.
+
+    A row's bits depend on the readings alone, not on when it was updated, or together with which others.
+
+    Parameters
+    ----------
+    C : (., N) float32 array
+        Changed in place.
+    at, members : (R,) int arrays
+    since : (R,) int array
+        Number of rows of V that each member's row already accounts for.
+    V : (., N) float32 array
+    n : int
+        Number of rows of V in use.
+    """
+    N = C.shape[1]
+    for b in prange((N + _CHUNK - 1) // _CHUNK):
+        low, high = b * _CHUNK, min((b + 1) * _CHUNK, N)
+        for k in range(len(members)):
+            line, m = C[at[k], low:high], members[k]
+            for j in range(since[k], n):
+                v, f = V[j, low:high], V[j, m]
+                for x in range(high - low):
+                    line[x] -= f * v[x]
 
 
 @compiled()

@@ -7,9 +7,13 @@
 ===========  ===============================================================================
 
 If they fit in memory, the covariances of members with all candidates are kept in single precision, and each
-row is updated with the new readings when it is next used; otherwise they are recomputed tile by tile. Single
-precision only narrows down the candidates: every result comes with an error bound, and
-:meth:`fieldbo.belief.surface.Surface.exact_gains` settles the rest in double precision.
+row is updated with the new readings when it is next used; otherwise they are recomputed.
+
+Rounding must not decide: it depends on when a row was made, and on whether there was memory to keep it, so a
+resumed run would go elsewhere. `Lookahead.gains` only narrows down the candidates: every result comes with an
+error bound, and :meth:`fieldbo.belief.surface.Surface.exact_gains` settles the rest in double precision.
+`Lookahead.covariances` subtracts one reading after the other from the prior, always in the same order, so
+that a row has the same bits whenever it is made.
 """
 
 from __future__ import annotations
@@ -143,7 +147,7 @@ class Lookahead:
         value = np.zeros_like(noise)
         add = self._add_from_kept if self.keeps else self._add_anew
         add(members, room, np.ascontiguousarray(scale.T, np.float32), value)
-        e = self.rounding(members)
+        e = self._rounding(int(np.max(self._n - self._made[members], initial=0)) if self.keeps else 0)
         rounding = 2.0 * e * np.sqrt(scale * len(members) * value) + scale * len(members) * e**2
         return Gains(unit * value, unit * (rounding + 70.0 * _UNIT * value))  # sums of 64 terms
 
@@ -165,35 +169,59 @@ class Lookahead:
             The rows of C that belong to those members, in their order.
         """
         self._read(V)
-        kept = self._kept_rows(members) if self.keeps else None
-        for start in range(0, len(members), _ROWS):
-            some = slice(start, min(start + _ROWS, len(members)))
+        kept = self._room_for_kept() if self.keeps else None
+        scratch = np.empty((min(_ROWS, len(members)), len(self.candidates)), np.float32)
+        for start in range(0, len(members), _ROWS):  # a few rows at a time stay in the cache
+            mine = members[start : start + _ROWS]
+            some, at = slice(start, start + len(mine)), np.arange(len(mine))
             if kept is None:
-                yield some, self._rows(members[some]), np.arange(some.stop - start)
+                self._begin(mine, at, scratch)
+                self._update(mine, at, np.zeros(len(mine), dtype=int), scratch)
+                yield some, scratch, at
                 continue
-            self._bring_up_to_date(members[some], kept)  # while a few rows at a time stay in the cache
-            yield some, kept, members[some]
-
-    def _bring_up_to_date(self, members: Whole, kept: Single) -> None:
-        from fieldbo.belief._lookahead_loops import bring_up_to_date
-
-        behind = members[self._since[members] < self._n]
-        if len(behind):
-            bring_up_to_date(kept, behind, self._since[behind], self._V, self._n)
+            new = mine[self._made[mine] != 0]
+            self._begin(new, new, kept)
+            self._since[new] = self._made[new] = 0
+            behind = mine[self._since[mine] < self._n]
+            self._update(behind, behind, self._since[behind], kept)
             self._since[behind] = self._n
+            yield some, kept, mine
+
+    def _begin(self, members: Whole, at: Whole, rows: Single) -> None:
+        """Fill the `rows` at some places with the members' prior covariances."""
+        from fieldbo.belief._lookahead_loops import begin_rows
+
+        if self._compiled is not None:
+            if len(members):
+                begin_rows(*self._compiled, members, at, rows)
+            return
+        everywhere = np.arange(len(self.candidates))
+        for k, m in zip(at, members, strict=True):  # together with others, products may be rounded otherwise
+            rows[k] = self.kernel.between(self.candidates, np.array([m]), everywhere)[0] / self._unit
+
+    def _update(self, members: Whole, at: Whole, since: Whole, rows: Single) -> None:
+        """Subtract from the `rows` at some places what the readings since then explain."""
+        from fieldbo.belief._lookahead_loops import update_rows
+
+        if len(members) and self._n:
+            update_rows(rows, at, members, since, self._V, self._n)
 
     @property
     def unit(self) -> float:
         """The prior's largest variance."""
         return self._unit
 
-    def rounding(self, members: Whole) -> float:
+    @property
+    def rounding(self) -> float:
+        """A bound of the errors of `covariances`: of the prior, and of one update per reading."""
+        return self._rounding(self._n)
+
+    def _rounding(self, updates: int) -> float:
         """Return a bound of the covariances' errors: of the prior, of sums over readings, of updates.
 
         The roundings of a sum are independent (the bound allows seven of their standard deviations); updates
         too small to change anything all err in one direction, by half a unit each.
         """
-        updates = int(np.max(self._n - self._made[members], initial=0)) if self.keeps else 0
         return _UNIT * (6.0 + 2.0 * float(np.sqrt(self._n)) + 0.5 * updates)
 
     def exact_gains(
@@ -246,12 +274,17 @@ class Lookahead:
 
     def _kept_rows(self, members: Whole) -> Single:
         """Return the covariances that are kept, with a row for each of the members; some may be outdated."""
-        if self._kept is None:
-            self._kept = np.empty((len(self.candidates),) * 2, np.float32)
+        kept = self._room_for_kept()
         stale = (self._made[members] < 0) | (self._n - self._made[members] > _REMADE)
         missing = members[stale]
         if len(missing):
-            self._make(missing, self._kept)
+            self._make(missing, kept)
+        return kept
+
+    def _room_for_kept(self) -> Single:
+        """Return the covariances that are kept; at first, none of them is known."""
+        if self._kept is None:
+            self._kept = np.empty((len(self.candidates),) * 2, np.float32)
         return self._kept
 
     def _make(self, members: Whole, kept: Single) -> None:

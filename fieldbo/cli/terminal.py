@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -11,6 +13,9 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+_SOON_S = 0.05
 
 
 def console() -> Console:
@@ -41,7 +46,8 @@ def stopped_by_signals() -> Iterator[list[signal.Signals]]:
     """Let SIGTERM and SIGHUP raise `KeyboardInterrupt` in the block, as Ctrl-C does.
 
     They do so even in a command that a script runs in the background, to which the shell leaves Ctrl-C
-    ignored. Only a SIGHUP that ``nohup`` has the command ignore stays ignored.
+    ignored. Only a SIGHUP that ``nohup`` has the command ignore stays ignored. If Python drops the exception,
+    because the signal came in the callback of a weak reference or in a ``__del__``, it is raised once more.
 
     Yields
     ------
@@ -54,7 +60,14 @@ def stopped_by_signals() -> Iterator[list[signal.Signals]]:
         received.append(signal.Signals(number))
         raise KeyboardInterrupt
 
+    def on_dropped(dropped: sys.UnraisableHookArgs) -> None:
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            _signal_soon(received[-1] if received else signal.SIGINT)
+        else:
+            hook_before(dropped)
+
     before = {}
+    hook_before, sys.unraisablehook = sys.unraisablehook, on_dropped
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number and (name == "SIGTERM" or signal.getsignal(number) is not signal.SIG_IGN):
@@ -62,8 +75,19 @@ def stopped_by_signals() -> Iterator[list[signal.Signals]]:
     try:
         yield received
     finally:
+        sys.unraisablehook = hook_before
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _signal_soon(number: signal.Signals) -> None:
+    """Send this process a signal in a moment, from another thread: its exceptions are dropped just now."""
+    main = threading.main_thread().ident
+    assert main is not None
+    send = getattr(signal, "pthread_kill", lambda _, number: signal.raise_signal(number))  # not on Windows
+    timer = threading.Timer(_SOON_S, send, (main, number))
+    timer.daemon = True
+    timer.start()
 
 
 @contextmanager

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import signal
+import time
+import weakref
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from waiting import SLOW_S
 
 import fieldbo
 from fieldbo.agent.agent import Agent
@@ -471,6 +474,30 @@ def test_sigterm_is_delayed_to_the_end_of_the_outermost_unbroken_block():
         block()
     assert done == ["inner", "outer"]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+class Watched:
+    """Something to refer to weakly."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_comes_while_python_drops_exceptions_still_stops_the_command(number):
+    watched, seen = [Watched()], []
+
+    def in_callback(_):
+        seen.append(number)
+        signal.raise_signal(number)
+
+    def let_go_and_wait():
+        watched.clear()
+        time.sleep(SLOW_S)
+
+    reference = weakref.ref(watched[0], in_callback)
+    with stopped_by_signals() as signals, pytest.raises(KeyboardInterrupt):
+        let_go_and_wait()
+    assert seen == [number]
+    assert reference() is None
+    assert set(signals) <= {number}
 
 
 def test_ctrl_c_during_an_event_is_raised_after_the_event_is_scored(record):

@@ -164,7 +164,7 @@ class GlobalSUR(LookAhead):
         share, scale = _in_units(surface, risk, noise)
         sums = np.zeros(surface.size)
         for some, C, at in surface.lookahead.covariances(surface.solved, risk.members):
-            add_from_rows(C, at, rows[some], _rounding(surface, risk), share[some], scale, sums)
+            add_from_rows(C, at, rows[some], _rounding(surface), share[some], scale, sums)
         return risk.weight * sums
 
 
@@ -183,7 +183,7 @@ class GlobalMI(LookAhead):
         share, scale = _in_units(surface, risk, noise)
         sums = np.zeros(surface.size)
         for some, C, at in surface.lookahead.covariances(surface.solved, risk.members):
-            add_drops(C, at, R[some], _rounding(surface, risk), share[some], scale, sums)
+            add_drops(C, at, R[some], _rounding(surface), share[some], scale, sums)
         return risk.weight * np.maximum(sums, 0.0)  # rounding
 
 
@@ -203,7 +203,7 @@ class EAVC(LookAhead):
         share, scale = _in_units(surface, risk, noise)
         changes = np.zeros((len(_READINGS), surface.size), np.float32)
         for some, C, at in surface.lookahead.covariances(surface.solved, members):
-            known = _rounding(surface, risk)
+            known = _rounding(surface)
             add_changes(C, at, t[some], known, share[some], scale, _READINGS, changes)
         return risk.weight * expected_size(changes.astype(float))
 
@@ -233,9 +233,9 @@ def _density(z: Array) -> Array:
     return np.asarray(np.exp(-0.5 * np.square(z)) / np.sqrt(2.0 * np.pi))
 
 
-def _rounding(surface: Surface, risk: Risk) -> np.float32:
+def _rounding(surface: Surface) -> np.float32:
     """Return the bound by which covariances count less, so that nothing is gained where all is known."""
-    return np.float32(surface.lookahead.rounding(risk.members))
+    return np.float32(surface.lookahead.rounding)
 
 
 def _in_units(surface: Surface, risk: Risk, noise: Array) -> tuple[Array, Array]:

@@ -32,7 +32,7 @@ class Outlook:
         self._with_members = risk.covariances(surface, sites)
         self._covariances = surface.covariance(sites, sites) / unit
         self._noise = noise / unit
-        self._rounding = np.float32(surface.lookahead.rounding(risk.members))
+        self._rounding = np.float32(surface.lookahead.rounding)
         self._shares = (unit / surface.variance[risk.members]).astype(np.float32)
         self._drops = coefficients_at(risk.t).astype(np.float32)
 

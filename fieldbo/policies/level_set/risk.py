@@ -180,7 +180,7 @@ class Risk:
         R = coefficients_at(self.t).astype(np.float32)
         drops = np.zeros(scale.shape)
         for some, C, rows in lookahead.covariances(surface.solved, self.members):
-            rounding = np.float32(lookahead.rounding(self.members))
+            rounding = np.float32(lookahead.rounding)
             for level, of_level in enumerate(scale):
                 add_drops(C, rows, R[some], rounding, inverse[some], of_level, drops[level])
         return self.weight * np.maximum(drops.T, 0.0)  # rounding
