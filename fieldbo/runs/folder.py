@@ -7,9 +7,13 @@ A run folder is self-contained: it holds the mission and a copy of its world, so
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
-from collections.abc import Mapping, Sequence
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from glob import escape
 from hashlib import sha256
@@ -37,6 +41,11 @@ from fieldbo.vehicles.kinds import LINKS, VEHICLES
 
 RECORD, MISSION = "run.sqlite", "mission.toml"
 
+Fill = Callable[[Path, str], None]
+"""``fill(folder, name)`` writes the content of a run folder with its final name."""
+
+_LONG_AGO_S = 3600.0
+
 _DOCUMENTS = {".md", ".rst"}
 """Files for people: a change in them does not change a run."""
 
@@ -45,6 +54,9 @@ def begin(
     mission: Mission, out: Path | None = None, vehicles: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[Path, Record]:
     """Make a run folder with the mission, a copy of its world, and an empty record.
+
+    It is made under another name beside its place, and renamed once it is on disk: a process that dies
+    before leaves no run folder.
 
     Parameters
     ----------
@@ -80,27 +92,26 @@ def begin(
         )
     Agent(mission)  # raises before there is a folder if the policy can't start from there
     settings, prior = pinned(mission)
-    folder = _make(out) if out is not None else _make_next(mission.name)
     head = "# The mission as it was run. To run it again: fieldbo run THIS_FILE\n\n"
-    world = folder / mission.world.name
-    try:
-        _copy(mission.folder, world)
+    world = mission.folder
+
+    def fill(folder: Path, name: str) -> None:
+        _copy(world, folder / mission.world.name)
         write_whole(folder / MISSION, (head + toml_text(settings)).encode())
-        for name, content in prior.items():
-            write_whole(folder / name, content)
-        for path in (*folder.rglob("*"), folder, folder.parent):
-            on_disk(path)  # before the record, which needs them
+        for file, content in prior.items():
+            write_whole(folder / file, content)
         description = describe(mission, vehicles) | {
             "settings": settings,
-            "files": digests(world),
+            "files": digests(folder / mission.world.name),
             "vehicles": [dict(v) for v in vehicles],
             "platform": platform.platform(),
         }
-        return folder, Record.create(folder / RECORD, folder.name, description)
-    except (OSError, RecordError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        problem = str(error) if isinstance(error, RecordError) else f"{folder} can't be written: {error}"
-        raise InputError(problem, where="--out") from None
+        Record.create(folder / RECORD, name, description).close()
+
+    folder = _make(out, fill) if out is not None else _make_next(mission.name, fill)
+    record = Record(folder / RECORD)
+    record.claim()
+    return folder, record
 
 
 def _copy(world: Path, into: Path) -> None:
@@ -255,19 +266,45 @@ def folder_exists(folder: Path) -> InputError:
     )
 
 
-def _make(folder: Path) -> Path:
-    """Make a folder that must not exist yet."""
+def _make(folder: Path, fill: Fill) -> Path:
+    """Make a folder that must not exist yet, with all that `fill` writes."""
+    if os.path.lexists(folder):
+        raise folder_exists(folder)
+    part = folder.with_name(f".fieldbo-{uuid.uuid4().hex[:12]}.part")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir()
+        _remove_parts(folder.parent)
+        part.mkdir()
     except OSError as error:
-        if isinstance(error, FileExistsError) and error.filename == str(folder):
-            raise folder_exists(folder) from None
-        parent = "" if error.filename == str(folder) else f" ({error.filename})"
+        parent = "" if error.filename == str(part) else f" ({error.filename})"
         raise InputError(
             f"{folder} can't be made: {error.strerror}{parent}", expected="a writable folder", where="--out"
         ) from None
+    try:
+        fill(part, folder.name)
+        for path in (*part.rglob("*"), part):
+            on_disk(path)
+        if os.path.lexists(folder):
+            raise folder_exists(folder)
+        part.rename(folder)
+        on_disk(folder.parent)
+    except (OSError, RecordError) as error:
+        if isinstance(error, OSError) and os.path.lexists(folder):
+            raise folder_exists(folder) from None  # another process has just made it
+        said = str(error).replace(str(part), str(folder))
+        problem = said if isinstance(error, RecordError) else f"{folder} can't be written: {said}"
+        raise InputError(problem, where="--out") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
     return folder
+
+
+def _remove_parts(parent: Path) -> None:
+    """Remove what processes left that died long ago while they made a run folder."""
+    for part in parent.glob(".fieldbo-*.part"):
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime > _LONG_AGO_S:
+                shutil.rmtree(part, ignore_errors=True)
 
 
 def next_folder(mission: str, parent: Path = Path("runs")) -> Path:
@@ -276,12 +313,12 @@ def next_folder(mission: str, parent: Path = Path("runs")) -> Path:
     return parent / f"{mission}-{1 + max((int(t) for t in taken if t.isdecimal()), default=0)}"
 
 
-def _make_next(mission: str) -> Path:
+def _make_next(mission: str, fill: Fill) -> Path:
     """Make the next free run folder, even if another process does the same at the same time."""
     folder = next_folder(mission)
     while True:
         try:
-            return _make(folder)
+            return _make(folder, fill)
         except InputError:
             if not folder.exists():
                 raise

@@ -1,5 +1,6 @@
 """Files and folders that a command writes: nothing is lost, whatever they are called."""
 
+import itertools
 import os
 import stat
 import sys
@@ -12,7 +13,10 @@ from page_runs import pond
 from fieldbo.errors import InputError
 from fieldbo.mission.files import write_output
 from fieldbo.mission.load import load_mission
+from fieldbo.runs import folder as folders
 from fieldbo.runs.folder import begin, next_folder
+from fieldbo.runs.load import load_run
+from fieldbo.runs.record import record as record_module
 
 
 @pytest.mark.parametrize("name", [".", "", "/", "folder", "missing/file", "a\0b"])
@@ -74,3 +78,66 @@ def test_runs_are_numbered_even_if_the_name_of_a_mission_is_a_pattern(tmp_path, 
         folder, record = begin(mission)
         record.close()
         assert folder.name == f"pond[1]-{number}"
+
+
+STEPS = [
+    *((folders, name) for name in ("_copy", "write_whole", "on_disk", "digests")),
+    (record_module, "make_file"),
+    *((Path, name) for name in ("mkdir", "rename", "glob")),
+    (folders.shutil, "rmtree"),
+]
+
+
+def dies_at(call):
+    """Let the process die before a call of one of the functions that make a run folder."""
+    count = itertools.count()
+
+    def dying(function):
+        def called(*args, **kwargs):
+            if next(count) == call:
+                os._exit(9)
+            return function(*args, **kwargs)
+
+        return called
+
+    for owner, name in STEPS:
+        setattr(owner, name, dying(getattr(owner, name)))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forks")
+def test_a_process_that_dies_while_it_makes_a_run_folder_leaves_a_whole_one_or_none(tmp_path):
+    mission = pond(tmp_path)
+    exits, whole = [], 0
+    while exits[-1:] != [0]:
+        out = tmp_path / "runs" / f"{len(exits)}"
+        child = os.fork()
+        if child == 0:
+            dies_at(len(exits))
+            begin(mission, out)
+            os._exit(0)
+        exits.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        whole += out.exists()
+        if not out.exists():
+            begin(mission, out)[1].close()
+        assert load_run(out).end_reason is None
+        assert load_mission(out / "mission.toml").policy == mission.policy
+    assert set(exits) == {0, 9}
+    assert 1 < whole < len(exits)
+
+
+def test_what_died_long_ago_is_removed_and_what_is_being_made_is_not(tmp_path):
+    old, new = (tmp_path / f".fieldbo-{name}.part" for name in ("old", "new"))
+    for part in (old, new):
+        (part / "world").mkdir(parents=True)
+    os.utime(old, (1.0, 1.0))
+    begin(pond(tmp_path / "place"), tmp_path / "run")[1].close()
+    assert not old.exists()
+    assert new.exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".fieldbo-new.part", "place", "run"]
+
+
+def test_an_empty_folder_is_not_taken_for_a_run(tmp_path):
+    (tmp_path / "run").mkdir()
+    with pytest.raises(InputError, match="exists"):
+        begin(pond(tmp_path / "place"), tmp_path / "run")
+    assert list((tmp_path / "run").iterdir()) == []
