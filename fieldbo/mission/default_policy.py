@@ -91,7 +91,16 @@ def _travels(world: World, cost: CostModel | None) -> bool:
 
 
 def _chain(world: World, cost: CostModel | None) -> bool:
-    return isinstance(cost, Modular)
+    """Whether policies for chains can use the costs: several modules that cost something, over a box."""
+    if not isinstance(cost, Modular):
+        return False
+    from fieldbo.policies.chains.box_search import needs_modules
+
+    try:
+        needs_modules(cost, world.domain)
+    except InputError:
+        return False
+    return True
 
 
 def _control_sets(world: World, cost: CostModel | None) -> bool:

@@ -2,16 +2,24 @@
 
 import json
 import tomllib
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo.belief.question import LevelSet
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.costs.chain import Modular, Module
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.messages import Query
 from fieldbo.mission.catalogue import list_missions
 from fieldbo.mission.default_policy import default_policy
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.testing import small_world
+from fieldbo.mission.toml import made
+from fieldbo.testing import small_chain, small_mission, small_world
 
 AUTO = {"policy": {"kind": "auto"}}
 
@@ -102,6 +110,36 @@ def test_free_or_unknown_costs_get_a_policy_that_divides_by_none():
     question, world = LevelSet(0.3), small_world()
     assert default_policy(question, world, "declared").settings == {"kind": "tour"}
     assert default_policy(question, world, "unknown").settings == {"kind": "straddle"}
+
+
+AXES = [Axis(name, "", 0.0, 2.0) for name in "xy"]
+
+
+def chain(*prices, domain=None):
+    names = [("x",), ("y",)] if len(prices) == 2 else [("x", "y")]
+    modules = (Module(f"set {n}", n, price) for n, price in zip(names, prices, strict=True))
+    domain = Domain.box(AXES, 8) if domain is None else domain
+    return replace(
+        small_chain(),
+        domain=domain,
+        cost=Modular(modules=tuple(modules), charge_last=True),
+        start=np.zeros(2),
+    )
+
+
+@pytest.mark.parametrize(
+    ("world", "kind"),
+    [
+        (chain(2.0, 1.0), "lambo"),
+        (chain(2.0, 1.0, domain=Domain.grid(AXES, (3, 3))), "dist-ucb"),  # LaMBO needs a box
+        (chain(2.0), "ei"),  # and several modules
+    ],
+)
+def test_the_default_policy_of_a_chain_can_be_used_with_it(world, kind):
+    default = default_policy(Optimum(), world, "declared")
+    mission = small_mission(made(POLICIES, default.settings, "policy"), world=world, question=Optimum())
+    assert default.settings["kind"] == kind
+    assert isinstance(Agent(mission).ask(), Query)
 
 
 @pytest.mark.parametrize("name", ["gp-lake-truvar", "gp-lake-optimum-truvar", "cell-growth"])
