@@ -18,11 +18,11 @@ from fieldbo.messages import EndReason, GoHome, Recharge, Stop
 WHY = "recharge"
 """Key of an order's `why` that holds the number of the battery with which the vehicle is to go on."""
 
-_TRIES = 3
-"""How often a vehicle is sent home for a battery before that is given up."""
+_BATTERY_TRIPS = 3
+"""How often a vehicle is sent home for one battery before fieldbo gives that up."""
 
 _HOME_TRIES = 2
-"""How often a vehicle may fail to come home before that is given up."""
+"""How often a vehicle may fail to come home at the end before fieldbo gives that up."""
 
 
 # -- at the end --------------------------------------------------------------------------------------------
@@ -37,12 +37,17 @@ def finish_or_recharge(agent: AgentState, vehicle: int, reason: EndReason) -> Go
 
 def finish(agent: AgentState, vehicle: int, reason: EndReason) -> GoHome | Stop:
     """Send a vehicle home if it has a home and is not there; otherwise stop it."""
+    why = {**(agent.why or {}), "end_reason": reason.value}
+    if reason is EndReason.BATTERY_SPENT and (limit := short_of(agent, agent.vehicles[vehicle])) is not None:
+        why["limit"] = limit
+    agent.endings[vehicle] = why
+    return _home_or_stop(agent, vehicle, reason)
+
+
+def _home_or_stop(agent: AgentState, vehicle: int, reason: EndReason) -> GoHome | Stop:
+    """Send a vehicle home unless it has none or is there, for the reasons with which its part ended."""
     state = agent.vehicles[vehicle]
-    home = state.spec.home
-    agent.why = {**(agent.why or {}), "end_reason": reason.value}
-    if reason is EndReason.BATTERY_SPENT and (limit := short_of(agent, state)) is not None:
-        agent.why = {**agent.why, "limit": limit}
-    agent.endings[vehicle] = agent.why
+    home, agent.why = state.spec.home, agent.endings[vehicle]
     # An outstanding order may still be rejected, so a vehicle due to end at home may end elsewhere.
     left = any(not isinstance(order, Recharge) for order in state.adrift.values())
     adrift = left and reason is not EndReason.VEHICLE_LOST  # it may have left home
@@ -65,14 +70,14 @@ def go_on_home(agent: AgentState, vehicle: int) -> GoHome | Stop:
         return _give_up(agent, vehicle, EndReason.VEHICLE_LOST)
     if state.home_tries >= _HOME_TRIES or not state.affordable_home:
         return _give_up(agent, vehicle, state.reason)
-    return finish(agent, vehicle, state.reason)
+    return _home_or_stop(agent, vehicle, state.reason)
 
 
 def _give_up(agent: AgentState, vehicle: int, reason: EndReason) -> Stop:
     """Stop a vehicle that does not come home."""
-    agent.why = {"end_reason": reason.value}
     if reason is not agent.vehicles[vehicle].reason:
-        agent.endings[vehicle] = agent.why
+        agent.endings[vehicle] = {"end_reason": reason.value}
+    agent.why = agent.endings[vehicle]
     agent.vehicles[vehicle].turn(Turn.STOPPED, reason)
     return Stop(reason)
 
@@ -149,13 +154,13 @@ def short_of(agent: AgentState, state: VehicleState) -> str | None:
 
 
 def _can_go_home(agent: AgentState, state: VehicleState) -> bool:
-    """Return True if a vehicle can be sent home for a battery, and was not yet in vain several times."""
+    """Return True if a vehicle can be sent home for a battery, and has not failed to come several times."""
     trips = [
         key
         for key in state.ledger.entries
         if isinstance(agent.issued[key].order, GoHome) and key not in agent.withdrawn
     ]
-    return len(trips) < _TRIES and state.affordable_home
+    return len(trips) < _BATTERY_TRIPS and state.affordable_home
 
 
 def after_recharge(state: Affordability) -> Affordability:

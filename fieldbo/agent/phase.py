@@ -1,7 +1,7 @@
 """The life of a vehicle in a mission: its phases, and what leads from one to the next.
 
-What is apart from its phase: whether it is paused (`VehicleState.paused_by`), and whether it was heard from
-lately (`VehicleState.lost_in_a_row`).
+Whether it is paused (`VehicleState.paused_by`), and whether it was heard from lately
+(`VehicleState.lost_in_a_row`), are separate from its phase.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Phase(Enum):
-    """What a vehicle is there for at present."""
+    """What a vehicle is doing."""
 
     WORKING = "working"
     """It gets queries."""
@@ -77,7 +77,7 @@ _NEVER = {
     (Phase.ENDED, Turn.SENT_TO_BATTERY),
     (Phase.ENDED, Turn.SENT_TO_CHANGE),
 }
-"""What an agent never does: a vehicle whose part is over gets no other battery."""
+"""Turns that an agent never makes: a vehicle whose part is over gets no other battery."""
 
 
 def after(phase: Phase, turn: Turn) -> Phase:

@@ -53,7 +53,7 @@ class VehicleState(Affordability):
     Attributes
     ----------
     phase : Phase
-        What it is there for at present; changed by `turn`.
+        What it is doing; `turn` changes it.
     reason : EndReason or None
         Why its part is over; None before that.
     latest : tuple of int

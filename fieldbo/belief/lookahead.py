@@ -170,7 +170,8 @@ class Lookahead:
         """
         self._read(V)
         kept = self._room_for_kept() if self.keeps else None
-        scratch = np.empty((min(_ROWS, len(members)), len(self.candidates)), np.float32)
+        if kept is None:
+            scratch = np.empty((min(_ROWS, len(members)), len(self.candidates)), np.float32)
         for start in range(0, len(members), _ROWS):  # a few rows at a time stay in the cache
             mine = members[start : start + _ROWS]
             some, at = slice(start, start + len(mine)), np.arange(len(mine))

@@ -16,6 +16,7 @@ from fieldbo.results.result import Result
 from fieldbo.runs.load import mission_of, record_file
 from fieldbo.runs.loop import Loop
 from fieldbo.runs.record.record import Record
+from fieldbo.runs.record.rows import ORDERS, Row
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.simulated import Simulated
@@ -159,10 +160,23 @@ def reopens(mission: Mission, record: Record) -> bool:
     """
     if record.end_reason in (EndReason.VEHICLE_LOST, EndReason.STOPPED_BY_OPERATOR):
         return True
+    rows = record.rows()
+    if _all_came_home(mission, rows) and not any(row.kind == "correction" for row in rows):
+        return False  # without a replay, which may take long
     state = RunState(mission, record.name, scored=False)
-    state.replay(record.rows())
+    state.replay(rows)
     state.repeat_fits()
     return state.unanswered or any(vehicle.stranded for vehicle in state.agent.vehicles)
+
+
+def _all_came_home(mission: Mission, rows: Sequence[Row]) -> bool:
+    """Return True if the rows of a run show that the last order of each vehicle brought it home."""
+    done = {
+        row.order for row in rows if row.kind == "observation" and row.body["message"].get("complete", True)
+    }
+    last = {row.body["message"]["vehicle"]: row for row in rows if row.kind in ORDERS}
+    away = [number for number, spec in enumerate(mission.vehicles) if spec.home is not None]
+    return all(n in last and last[n].kind == "go-home" and last[n].order in done for n in away)
 
 
 def _mission(mission: object) -> Mission:

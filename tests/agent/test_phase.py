@@ -79,6 +79,7 @@ def hear(agent, remaining=None):
 
 def test_a_trip_home_that_was_lost_is_asked_for_until_it_is_done():
     agent, trip = agent_out(orders=3)
+    first = trip
     hear(agent)
     for _ in range(5):
         agent.tell(Lost(trip.id, "silence"))
@@ -87,6 +88,7 @@ def test_a_trip_home_that_was_lost_is_asked_for_until_it_is_done():
         assert not agent.waits()
         trip = agent.ask()
         assert isinstance(trip, GoHome)
+        assert agent.endings[0] is agent.issued[trip.id].why is agent.issued[first.id].why
     agent.tell(trip.observed())
     assert agent.ask() == Stop(EndReason.STEP_LIMIT)
 
