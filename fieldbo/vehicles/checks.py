@@ -11,8 +11,8 @@ from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.place import place_doubts
-from fieldbo.vehicles.remote.fixes import top_speed
 from fieldbo.vehicles.remote.settings import Battery
+from fieldbo.vehicles.remote.track import top_speed
 
 _SPEEDS_DIFFER = 0.1
 _HIGHEST_M = {"boat": 10.0, "rover": 10.0, "submarine": 10.0}

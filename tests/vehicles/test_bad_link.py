@@ -326,7 +326,7 @@ def test_a_counter_that_begins_anew_while_the_planner_is_dead_gives_nothing_back
     vehicle._filter.take_battery(BatteryReport(amount=12.0))
     last = vehicle._filter.telemetry()
     second = again(vehicle)._filter
-    second.resume([], [last])
+    second.resume([last])
     for amount in (30.0, 30.0, 28.0):
         second.take_battery(BatteryReport(amount=amount))
     assert second.telemetry().remaining == pytest.approx(10.0)
@@ -416,7 +416,7 @@ def test_what_was_used_while_the_planner_was_dead_counts_after_a_resume(pack):
     last = first.telemetry()
 
     second = again(vehicle)._filter
-    second.resume([], [from_plain(to_plain(event)) for event in (start, last)])
+    second.resume([from_plain(to_plain(event)) for event in (start, last)])
     second.take_battery(BatteryReport(amount=pack - 25.0))
 
     assert start.remaining - last.remaining == pytest.approx(10.0)

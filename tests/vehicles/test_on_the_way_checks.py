@@ -20,8 +20,10 @@ from fieldbo.messages import Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.policies.baselines import Random
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.mqtt.protocol import Codec, json_object
+from fieldbo.vehicles.remote.progress import OrderBook
 from fieldbo.vehicles.remote.reports import ReportFilter
 from fieldbo.vehicles.remote.settings import Reports, VehicleFile
+from fieldbo.vehicles.remote.track import Track
 from fieldbo.vehicles.remote.usable import usable
 from fieldbo.vehicles.simulated import Simulated
 
@@ -144,18 +146,20 @@ def test_a_mission_without_readings_on_the_way_takes_several_readings_as_before(
 def observed(readings, reports=Reports(), resumed=False, **result):  # noqa: B008 - frozen
     """The observation of a result's message, of a robot that was sent along one side of a small world."""
     mission = logged_mission()
-    filter_ = ReportFilter(mission, 0, VehicleFile(format=1, link={}, reports=reports))
+    book = OrderBook()
+    entry = book.add(ORDER)
+    filter_ = ReportFilter(mission, 0, VehicleFile(format=1, link={}, reports=reports), book, Track(mission))
     if resumed:
-        filter_.resume([ORDER], [])
+        filter_.resume([])
         filter_.catch_up(200.0)
-    filter_.begin(ORDER)
-    filter_.follow("run/0", np.array([[0.0, 0.0], [5.0, 0.0]]))
+    filter_.begin(entry)
+    entry.leg.routes.append(np.array([[0.0, 0.0], [5.0, 0.0]]))
     body = {"id": "run/0#s", "position": {"x": 5, "y": 0}, "duration_s": 6.0, "readings": readings, **result}
     codec = Codec(mission.world.domain.axes)
     (report,) = codec.reports("result", json_object("result", json.dumps(body).encode()))
     good, problem = usable(report, 2)
     assert problem == ""
-    return filter_.observation(ORDER, good)
+    return filter_.observation(entry, good)
 
 
 def reading(x, seconds, value=1.0, y=0.0):
@@ -205,15 +209,17 @@ def test_a_part_that_ends_on_the_way_has_no_reading_at_the_site():
 
 def test_a_part_that_arrives_after_the_next_one_is_believed():
     mission = logged_mission()
-    filter_ = ReportFilter(mission, 0, VehicleFile(format=1, link={}))
-    filter_.begin(ORDER)
+    book = OrderBook()
+    entry = book.add(ORDER)
+    filter_ = ReportFilter(mission, 0, VehicleFile(format=1, link={}), book, Track(mission))
+    filter_.begin(entry)
     codec, events = Codec(mission.world.domain.axes), []
     for part, first in ((1, 3), (0, 1)):
         readings = [reading(first, first), reading(first + 0.5, first + 0.5)]
         body = {"id": "run/0#s", "part": part, "last": False, "readings": readings, "duration_s": 2.0}
         (report,) = codec.reports("result", {"position": {"x": first + 0.5, "y": 0}, **body})
         report = replace(report, duration_s=4.0 if part else 2.0)
-        events.append(filter_.observation(ORDER, report))
+        events.append(filter_.observation(entry, report))
     assert all(np.isfinite(event.values).all() for event in events)
     assert events[1].times_s[-1] < events[0].times_s[0]
 

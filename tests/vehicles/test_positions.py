@@ -28,9 +28,9 @@ from fieldbo.vehicles.remote.link import (
     Reading,
     Reconnected,
 )
-from fieldbo.vehicles.remote.positions import PositionFilter
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Arrival
+from fieldbo.vehicles.remote.track import Track
 
 WALL = Obstacle("wall", (9.0, 0.0), (11.0, 16.0))
 WATCH = replace(QUICK, silence_s=0.4, connect_s=1.0, least_s=60.0)
@@ -144,39 +144,39 @@ STREAMING = pytest.mark.parametrize("kind", [Streams, Guided])
 
 
 def test_a_burst_of_wrong_positions_is_not_believed_until_they_agree_for_some_time(mission):
-    positions = PositionFilter(mission)
-    assert positions.take(np.array([0.1, 0.0]), 0.0)
-    assert [positions.take(np.array([15.0, 5.0]), t) for t in (0.02, 0.04, 0.06)] == [False] * 3
-    assert positions.take(np.array([15.0, 5.0]), 0.3)
+    track = Track(mission)
+    assert track.take(np.array([0.1, 0.0]), 0.0)
+    assert [track.take(np.array([15.0, 5.0]), t) for t in (0.02, 0.04, 0.06)] == [False] * 3
+    assert track.take(np.array([15.0, 5.0]), 0.3)
 
 
 def test_a_robot_that_is_lost_is_where_several_reports_agree(mission):
-    positions = PositionFilter(mission)
-    positions.take(np.zeros(2), 0.0)
-    positions.lose()
-    assert not positions.known
+    track = Track(mission)
+    track.take(np.zeros(2), 0.0)
+    track.lose()
+    assert not track.known
     places = [[0.0, 0.0], [15.0, 5.0], [15.0, 5.1], [15.1, 5.1]]
-    assert [positions.take(np.array(p), 0.2 * t) for t, p in enumerate(places)] == [False, False, False, True]
+    assert [track.take(np.array(p), 0.2 * t) for t, p in enumerate(places)] == [False, False, False, True]
 
 
 def test_a_robot_is_believed_wherever_it_can_have_come(mission):
-    positions = PositionFilter(mission)
-    assert all(positions.take(np.array([1.5 * t, 0.0]), float(t)) for t in range(6))
-    assert positions.take(np.array([12.5, 0.0]), 10.0)  # after a gap of five seconds
-    assert not positions.take(
+    track = Track(mission)
+    assert all(track.take(np.array([1.5 * t, 0.0]), float(t)) for t in range(6))
+    assert track.take(np.array([12.5, 0.0]), 10.0)  # after a gap of five seconds
+    assert not track.take(
         np.array([0.0, 0.0]), 20.0
     )  # it may be there, but one report after a gap may be wrong
-    assert [positions.take(np.array([0.0, 0.0]), t) for t in (20.5, 21.0)] == [False, True]
+    assert [track.take(np.array([0.0, 0.0]), t) for t in (20.5, 21.0)] == [False, True]
 
 
 @pytest.mark.parametrize("hertz", [1, 5, 50, 500])
 def test_a_receiver_that_glitches_now_and_then_is_never_believed_to_be_there(mission, hertz):
-    positions, wrong = PositionFilter(mission), np.array([15.0, 5.0])
-    positions.lose()
+    track, wrong = Track(mission), np.array([15.0, 5.0])
+    track.lose()
     believed = []
     for k in range(4 * hertz + 20):
         here = np.array([4.0, 4.0]) if k < 2 * hertz + 10 else np.array([12.0, 16.0])  # faster than declared
-        if positions.take(here if k % 4 else wrong, k / hertz):
+        if track.take(here if k % 4 else wrong, k / hertz):
             believed.append((wrong if k % 4 == 0 else here).tolist())
     assert wrong.tolist() not in believed
     assert {tuple(place) for place in believed} == {(4.0, 4.0), (12.0, 16.0)}

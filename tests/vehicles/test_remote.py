@@ -343,13 +343,12 @@ def test_heartbeats_alone_keep_an_order_under_way():
 
 def test_without_a_plausible_position_the_robot_is_where_its_last_order_ended():
     vehicle = remote()
-    vehicle._filter.take_position(np.array([math.nan, 0.0]))
-    assert np.array_equal(vehicle._filter.telemetry().position, small_mission().vehicles[0].start)
-    vehicle._filter.take_position(np.array([1.0]))
-    vehicle._filter.take_position(np.array([1e9, 0.0]))
-    assert np.array_equal(vehicle._filter.telemetry().position, small_mission().vehicles[0].start)
-    vehicle._filter.take_position(np.array([1.0, 2.0]))
-    assert np.array_equal(vehicle._filter.telemetry().position, [1.0, 2.0])
+    for impossible in ([math.nan, 0.0], [1.0], [1e9, 0.0]):
+        assert not vehicle._track.take(np.array(impossible), 0.0)
+        assert np.array_equal(vehicle._filter.telemetry().position, small_mission().vehicles[0].start)
+    drifted = small_mission().vehicles[0].start + 0.01
+    assert vehicle._track.take(drifted, 0.1)
+    assert np.array_equal(vehicle._filter.telemetry().position, drifted)
 
 
 def test_a_simulated_robot_with_the_missions_seed_reads_what_the_simulation_reads():

@@ -17,8 +17,8 @@ from fieldbo.validation import settings
 from fieldbo.vehicles.mavlink.fence_check import check_geofence
 from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
-from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import Capacity, Connection, Link, OnReport
+from fieldbo.vehicles.remote.track import Fixes
 
 _FRAME_BYTES, _SIGNATURE_BYTES = 12, 13
 """Bytes of a message around its payload, and of its signature, if any."""

@@ -39,7 +39,6 @@ from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.mavlink.transfer import Transfer, settle_fence
 from fieldbo.vehicles.mavlink.wire import Sequence, lock_file, mavutil, opened
-from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     ChannelReport,
@@ -55,6 +54,7 @@ from fieldbo.vehicles.remote.link import (
     Taken,
     Unreachable,
 )
+from fieldbo.vehicles.remote.track import Fixes
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

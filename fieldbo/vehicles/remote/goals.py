@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import shapely
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
@@ -17,9 +16,6 @@ from fieldbo.messages import Order, Query
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.link import Goal
 from fieldbo.vehicles.remote.settings import Arrival, Watch
-
-_BESIDE = 0.05
-"""How far outside the domain a robot may start, as a fraction of its extent: at a jetty, for example."""
 
 
 class Goals:
@@ -128,16 +124,6 @@ class Goals:
         return spacing if math.isfinite(spacing) else 0.0
 
     # -- routes ----------------------------------------------------------------------------------------
-
-    def is_beside_domain(self, position: Array) -> bool:
-        """Return True if a reported place lies far outside of the domain: no route from there is safe."""
-        domain, outline = self._domain, self._domain.outline
-        is_numeric = np.issubdtype(np.asarray(position).dtype, np.number)
-        if np.shape(position) != (domain.dimension,) or not is_numeric:
-            return False
-        if outline is None:
-            return not domain.around(position, _BESIDE)[0]
-        return bool(shapely.distance(outline, shapely.Point(position)) > _BESIDE * domain.extent.max())
 
     def points(self, order: Order, here: Array) -> Array:
         """Return the points (k, d) to pass from `here` (d,) to an order's site, which is the last one.

@@ -1,78 +1,46 @@
 """Check what a robot reports, and turn it into observations and telemetry.
 
-A robot's numbers may be anything. A position far from the domain is a glitch: the last plausible one stands.
-A reading that is not a number, or outside the bounds in the vehicle file, has failed. A cost or a duration
-that is missing or impossible is computed here instead: a cost as declared, or as what the battery lost if
-that is clearly more. What is not believed is reported as a doubt, with the next event.
+A robot's numbers may be anything. A reading that is not a number, or outside the bounds in the vehicle file,
+has failed. A cost or a duration that is missing or impossible is computed here instead: a cost as declared,
+or as what the battery lost if that is clearly more. What is not believed is reported as a doubt, with the
+next event.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
-from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.arrays import Array
 from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.domain.on_route import off_route_m
-from fieldbo.messages import Event, GoHome, Lost, Observation, Order, Query, Recharge, Rejected, Telemetry
+from fieldbo.messages import (
+    Correction,
+    Event,
+    GoHome,
+    Lost,
+    Observation,
+    Order,
+    Query,
+    Recharge,
+    Rejected,
+    Telemetry,
+)
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.channels import Channels
-from fieldbo.vehicles.remote.gauge import BatteryGauge, Mark
+from fieldbo.vehicles.remote.gauge import BatteryGauge
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
+from fieldbo.vehicles.remote.progress import Entry, Leg, OrderBook, Progress
 from fieldbo.vehicles.remote.settings import VehicleFile
+from fieldbo.vehicles.remote.track import Track
 from fieldbo.vehicles.remote.usable import number
 from fieldbo.vehicles.remote.way_check import believable_on_the_way
 
-_REACH = 1.0
-"""A position may lie this far outside of the domain, as a fraction of its extent."""
-
 _HURRIED = 0.1
 """A duration of less than this fraction of the time that passed is not believed."""
-
-
-@dataclass
-class _Leg:
-    """An order that was sent.
-
-    Attributes
-    ----------
-    number : int
-        How many orders were sent before it.
-    began_s, since_s : float
-        When the order was sent, and when its current part began, in seconds since the start of the run.
-    battery : Mark
-        Battery at `since_s`.
-    site : (d,) array or None
-        Where the order ends; None if the robot rejected it.
-    at_most : float
-        What it may cost, margin included.
-    charged : float
-        What its parts cost so far.
-    lost, settled : bool
-        Whether it was given up, and whether its last part has arrived.
-    counted : bool
-        Whether what it took is known, from its result or from the battery.
-    resumed : bool
-        Whether an earlier program sent the order: `began_s` is then later than the robot's own.
-    routes : list of (k, d) arrays
-        The routes on which the robot was sent; empty if they are not known.
-    """
-
-    number: int
-    began_s: float
-    since_s: float
-    battery: Mark
-    site: Array | None
-    at_most: float
-    charged: float = 0.0
-    lost: bool = False
-    settled: bool = False
-    counted: bool = False
-    resumed: bool = False
-    routes: list[Array] = field(default_factory=list)
 
 
 class ReportFilter:
@@ -84,6 +52,10 @@ class ReportFilter:
     number : int
         Index of the vehicle in the mission.
     settings : VehicleFile
+    book : OrderBook
+        The robot's orders.
+    track : Track
+        Where it is.
     clock : Clock, optional
         By default this machine's.
 
@@ -96,17 +68,20 @@ class ReportFilter:
     """
 
     def __init__(
-        self, mission: Mission, number: int, settings: VehicleFile, clock: Clock = MACHINE_CLOCK
+        self,
+        mission: Mission,
+        number: int,
+        settings: VehicleFile,
+        book: OrderBook,
+        track: Track,
+        clock: Clock = MACHINE_CLOCK,
     ) -> None:
         self.mission, self.number, self.settings, self.clock = mission, number, settings, clock
+        self._book, self._track = book, track
         self.spec, self.domain = mission.vehicles[number], mission.world.domain
         self.position: Array = self.spec.start
-        self._reported: Array | None = None
-        self._reported_s = 0.0
         self._gauge = BatteryGauge(mission, number, settings.battery, settings.watch.silence_s, self.doubt)
         self.channels = Channels(mission.holds, self.doubt)
-        self._legs: dict[str, _Leg] = {}
-        self._latest: _Leg | None = None
         self._newest = -1
         self._ahead_s = -self.clock.boot_s()
         self._settled_s = self._renewed_s = -math.inf
@@ -124,66 +99,58 @@ class ReportFilter:
         """Advance the clock to a time that has passed, unless it is ahead of it."""
         self._ahead_s += max(0.0, to_s - self.now_s)
 
-    def _took_s(self, order: Order, result: GoalResult, leg: _Leg) -> float:
+    def _took_s(self, entry: Entry, result: GoalResult, leg: Leg) -> float:
         """Return how long a part took: as reported if plausible, else by this machine's clock."""
         passed, reported = max(0.0, self.now_s - leg.since_s), number(result.duration_s)
-        if not 0.0 <= reported <= passed + self.allowed_s(order):
+        if not 0.0 <= reported <= passed + self.allowed_s(entry.order):
             return passed
         late_s = passed - reported
         hurried = reported < _HURRIED * passed and late_s > self.settings.watch.silence_s
-        if hurried and result.complete and not leg.lost:  # the answer of a lost order may come at any time
+        lost = entry.progress is Progress.LOST  # its answer may come at any time
+        if hurried and result.complete and not lost:
             self._doubts.append(
-                f"{order.id}: the robot reported a duration of {reported:.6g} s, but {passed:.6g} s passed"
+                f"{entry.id}: the robot reported a duration of {reported:.6g} s, but {passed:.6g} s passed"
             )
             return passed
         return reported
 
     # -- orders ----------------------------------------------------------------------------------------
 
-    def begin(self, order: Order) -> None:
+    def begin(self, entry: Entry) -> None:
         """Note that an order is sent now; sending it again restarts its clock."""
-        known, now_s = self._legs.get(str(order.id)), self.now_s
-        count, charged = (len(self._legs), 0.0) if known is None else (known.number, known.charged)
-        price = self._price(order, count, order.site, whole=True)
-        at_most = (1.0 + self.spec.margin) * price
-        mark = self._gauge.mark(self.clock.boot_s())
-        resumed = known is not None and known.resumed
-        self._latest = _Leg(count, now_s, now_s, mark, order.site, at_most, charged, resumed=resumed)
-        self._legs[str(order.id)] = self._latest
+        known, now_s = entry.leg, self.now_s
+        price = self._price(entry, entry.order.site, whole=True)
+        entry.leg = Leg(
+            began_s=now_s,
+            since_s=now_s,
+            battery=self._gauge.mark(self.clock.boot_s()),
+            at_most=(1.0 + self.spec.margin) * price,
+            charged=0.0 if known is None else known.charged,
+            resumed=known is not None and known.resumed,
+        )
 
-    def follow(self, order: str, route: Array) -> None:
-        """Note a route (k, d) on which the robot was sent for an order, from where it was."""
-        if len(route) > 1:
-            self._legs[order].routes.append(route)
-
-    def drop(self, order: str) -> None:
-        """Note that an order was rejected: the robot did not go there."""
-        if order in self._legs:
-            self._legs[order].site, self._legs[order].counted = None, True
-
-    def lose(self, order: str) -> None:
+    def lose(self, entry: Entry) -> None:
         """Note that an order was lost: its result may come at any time, or never."""
-        if (leg := self._legs.get(order)) is not None:
-            leg.lost = True
-            self._latest = None if leg is self._latest else self._latest
-            self._gauge.lose(leg.battery, self._unknown_cost(None))
+        if entry.leg is not None:
+            self._gauge.lose(entry.leg.battery, self._unknown_cost(None))
 
-    def has_begun(self, order: str) -> bool:
-        """Return True if the order was sent."""
-        return order in self._legs
+    @property
+    def _latest(self) -> Leg | None:
+        """The leg since which the battery's reports count: that of the latest order, unless it was lost."""
+        latest = self._book.latest
+        unknown = latest is None or latest.progress in (Progress.LOST, Progress.EARLIER)
+        return None if latest is None or unknown else latest.leg
 
-    def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
-        """Continue a run, given all its orders and events."""
-        numbers = {str(order.id): number for number, order in enumerate(orders)}
-        recharges = {order.id for order in orders if isinstance(order, Recharge)}
+    def resume(self, events: Sequence[Event]) -> None:
+        """Continue a run, given all its events; its orders are in the book."""
         for event in events:
-            if isinstance(event, Observation):
-                if numbers[event.order] >= self._newest:
-                    self._newest, self.position = numbers[event.order], event.position
+            if isinstance(event, Observation) and (entry := self._book.get(event.order)) is not None:
+                if entry.number >= self._newest:
+                    self._newest, self.position = entry.number, event.position
                 self._settled_s = max([self._settled_s, event.time_s or 0.0, *event.times_s])
                 self.catch_up(self._settled_s)
                 self._gauge.charge(self._at_most(event), None, 0.0)
-                if event.order in recharges and event.last:
+                if isinstance(entry.order, Recharge) and event.last:
                     self._gauge.replace()
                     self._renewed_s = self._settled_s
             elif isinstance(event, Telemetry):
@@ -192,20 +159,20 @@ class ReportFilter:
                 if measured_s >= self._renewed_s:
                     self._gauge.recall(event, fresh=measured_s > self._settled_s)
         self._gauge.settled_pack = self._gauge.pack
-        for order in orders:
-            self.begin(order)
-            self._legs[str(order.id)].resumed = True
-        self._latest = None
+        for entry in self._book:
+            self.begin(entry)
+            assert entry.leg is not None
+            entry.leg.resumed = True
         for event in events:
-            if isinstance(event, Rejected):
-                self.drop(event.order)
-            elif isinstance(event, Lost):
-                self.lose(event.order)
-            elif isinstance(event, Observation):
-                leg = self._legs[event.order]
-                leg.charged += event.cost
-                leg.settled |= event.last
-                leg.counted |= event.last
+            if not isinstance(event, Observation | Rejected | Lost | Correction):
+                continue
+            if (entry := self._book.get(event.order)) is None:
+                continue
+            self._book.take(event)
+            if isinstance(event, Lost):
+                self.lose(entry)
+            elif isinstance(event, Observation) and entry.leg is not None:
+                entry.leg.charged += event.cost
 
     def declared_s(self, order: Order) -> float:
         """Return the declared duration of an order from here, in seconds; NaN if none is declared."""
@@ -226,11 +193,6 @@ class ReportFilter:
 
     # -- reports ---------------------------------------------------------------------------------------
 
-    def take_position(self, position: Array) -> None:
-        """Take the robot's position if it is plausible."""
-        if self.is_plausible(position):
-            self._reported, self._reported_s = np.asarray(position, dtype=float), self.clock.boot_s()
-
     def take_battery(self, report: BatteryReport) -> bool:
         """Take what is left in the battery; return True if that was unknown before."""
         leg, unknown = self._latest, self._unknown_cost(self._latest)
@@ -238,8 +200,9 @@ class ReportFilter:
         if news and leg is not None and leg.battery.remaining is None:
             leg.battery = replace(leg.battery, remaining=self._gauge.remaining(self.clock.boot_s()))
         if self._gauge.is_fresh:
-            for other in self._legs.values():
-                other.counted |= other.number < self._newest
+            for other in self._book:
+                if other.leg is not None:
+                    other.leg.counted |= other.number < self._newest
         return news
 
     @property
@@ -256,34 +219,32 @@ class ReportFilter:
             self._gauge.replace()
         elif not self._gauge.renew(report, self.clock.boot_s()):
             return False
-        for leg in self._legs.values():  # whatever they took, they took from the old one
-            leg.counted = True
+        for entry in self._book:  # whatever they took, they took from the old one
+            if entry.leg is not None:
+                entry.leg.counted = True
         return True
 
-    def recharged(self, order: Recharge) -> Observation:
+    def recharged(self, entry: Entry) -> Observation:
         """Return the observation that the battery was changed, where the robot is."""
-        leg, now_s = self._legs[order.id], self.now_s
+        order, now_s = entry.order, self.now_s
+        assert isinstance(order, Recharge)
         changed = replace(order, site=self._snapped(self.last_known, order.site)).observed()
         observation = replace(changed, time_s=now_s, doubts=self._new_doubts())
-        leg.settled = leg.counted = True
-        self._pass(leg, observation, reported=None)
+        self._pass(entry, observation, reported=None)
         self._renewed_s = now_s
         return observation
 
-    def _unknown_cost(self, leg: _Leg | None) -> float:
+    def _unknown_cost(self, leg: Leg | None) -> float:
         """Return what all orders but one may have taken whose cost is not known."""
-        return math.fsum(
-            max(0.0, other.at_most - other.charged)
-            for other in self._legs.values()
-            if other is not leg and not other.counted
-        )
+        legs = (entry.leg for entry in self._book)
+        return math.fsum(other.may_take for other in legs if other is not None and other is not leg)
 
     def telemetry(self, target: Array | None = None) -> Telemetry:
         """Return the robot's position and battery.
 
         A position within the reports' accuracy of `target`, by default the last position, counts as it.
         """
-        known, remaining, now_s = self._reported, self._gauge.remaining(self.clock.boot_s()), self.now_s
+        known, remaining, now_s = self._track.reported, self._gauge.remaining(self.clock.boot_s()), self.now_s
         at = self.position if target is None else target
         return Telemetry(
             vehicle=self.number,
@@ -291,7 +252,7 @@ class ReportFilter:
             remaining=remaining,
             time_s=now_s,
             accuracy=self._gauge.accuracy,
-            located_s=0.0 if known is None else min(now_s, self._ahead_s + self._reported_s),
+            located_s=0.0 if known is None else min(now_s, self._ahead_s + self._track.reported_s),
             measured_s=None if remaining is None else self._measured_s,
             pack=None if remaining is None else self._gauge.pack,
             channels=self.channels.news(self.clock.now_s()),
@@ -320,26 +281,27 @@ class ReportFilter:
         doubts, self._doubts = tuple(self._doubts), []
         return doubts
 
-    def observation(self, order: Order, result: GoalResult, *, is_there: bool = True) -> Observation:
+    def observation(self, entry: Entry, result: GoalResult, *, is_there: bool = True) -> Observation:
         """Return the observation that a result of an order, or of a part of it, amounts to.
 
         A part that arrives after the last one belongs to the past, and settles nothing. A robot that is not
         there any more is where it last reported to be.
         """
-        leg = self._legs[str(order.id)]
-        late, known = leg.settled, self.is_plausible(result.position)
+        order, leg = entry.order, entry.leg
+        assert leg is not None
+        late, known = entry.progress is Progress.DONE, self._track.is_plausible(result.position)
         position = self._snapped(result.position, order.site) if known else self.last_known
         sites, values = self._readings(order, result, position)
-        ended_s = leg.since_s + (0.0 if late else self._took_s(order, result, leg))
+        ended_s = leg.since_s + (0.0 if late else self._took_s(entry, result, leg))
         level = order.level if isinstance(order, Query) else 0
         times_s = _between(
             leg.began_s + _row(result.seconds, len(values)), leg.began_s if late else leg.since_s, ended_s
         )
         if self.mission.world.sensor.along is not None:
             values, times_s = self._on_the_way(order, result, leg, sites, values, ended_s)
-        cost, estimated = self._cost(order, result, leg, position)
+        cost, estimated = self._cost(entry, result, leg, position)
         observation = Observation(
-            order=str(order.id),
+            order=entry.id,
             sites=sites,
             values=values,
             noise_variances=self._noise_variances(sites, level, result),
@@ -355,35 +317,31 @@ class ReportFilter:
             estimated=estimated,
             doubts=self._new_doubts(),
         )
-        self._charge(leg, observation)
+        since = leg.battery if leg is self._latest and not late else None
+        self._gauge.charge(self._at_most(observation), since, self._unknown_cost(leg))
+        leg.charged += observation.cost
         if not late:
-            self._pass(leg, observation, reported=result.position if known and is_there else None)
+            self._pass(entry, observation, reported=result.position if known and is_there else None)
         return observation
 
     def _at_most(self, observation: Observation) -> float:
         """Return what a part cost at most: an estimate knows of no overrun."""
         return observation.cost * (1.0 + self.spec.margin * observation.estimated)
 
-    def _charge(self, leg: _Leg, observation: Observation) -> None:
-        """Take the cost of a part into account."""
-        since = leg.battery if leg is self._latest and not leg.settled else None
-        self._gauge.charge(self._at_most(observation), since, self._unknown_cost(leg))
-        leg.charged += observation.cost
-        leg.settled |= observation.last
-        leg.counted |= observation.last
-
-    def _pass(self, leg: _Leg, observation: Observation, reported: Array | None) -> None:
+    def _pass(self, entry: Entry, observation: Observation, reported: Array | None) -> None:
         """Move on to the end of a part, in time and place; a late result reports a place of the past."""
+        leg = entry.leg
+        assert leg is not None
         assert observation.time_s is not None
         self.catch_up(observation.time_s)
         leg.since_s, leg.battery = observation.time_s, self._gauge.mark(self.clock.boot_s())
         if observation.last:
             self._settled_s = max(self._settled_s, observation.time_s)
             self._gauge.settled_s, self._gauge.settled_pack = self.clock.boot_s(), self._gauge.pack
-        if leg.number >= self._newest:
-            self._newest, self.position = leg.number, observation.position
+        if entry.number >= self._newest:
+            self._newest, self.position = entry.number, observation.position
             if reported is not None:
-                self._reported, self._reported_s = np.asarray(reported, dtype=float), self.clock.boot_s()
+                self._track.report(reported)
 
     def _noise_variances(self, sites: Array, level: int, result: GoalResult) -> Array:
         """Return the variance of each reading's noise (k,): the sensor's, or the reported one if larger."""
@@ -396,25 +354,9 @@ class ReportFilter:
         return np.where(np.isfinite(reported), np.maximum(variances, reported), variances)
 
     @property
-    def reports_positions(self) -> bool:
-        """Whether the robot has ever reported where it is."""
-        return self._reported is not None
-
-    @property
     def last_known(self) -> Array:
         """Where the robot is (d,), as it last reported, else where its latest order ended."""
-        return self.position if self._reported is None else self._reported
-
-    def is_plausible(self, position: Array) -> bool:
-        """Return True if a position lies no farther from the domain than the domain is long."""
-        try:
-            site = np.asarray(position, dtype=float)
-        except (TypeError, ValueError):
-            return False
-        return site.shape == (self.domain.dimension,) and bool(self._are_plausible(site[None])[0])
-
-    def _are_plausible(self, sites: Array) -> Mask:
-        return self.domain.around(sites, _REACH)
+        return self.position if self._track.reported is None else self._track.reported
 
     def _snapped(self, positions: Array, target: Array | None) -> Array:
         """Return positions (..., d), or the target for those within the reports' accuracy of it."""
@@ -434,12 +376,12 @@ class ReportFilter:
         if np.size(result.sites) != len(values) * dimension:
             values = np.empty(0)
         sites = np.array(result.sites, dtype=float).ravel()[: len(values) * dimension].reshape(-1, dimension)
-        plausible = self._are_plausible(sites)
+        plausible = self._track.are_plausible(sites)
         sites = np.where(plausible[:, None], self._snapped(sites, order.site), position)
         return sites, np.where(plausible, values, math.nan)
 
     def _on_the_way(
-        self, order: Order, result: GoalResult, leg: _Leg, sites: Array, values: Array, ended_s: float
+        self, order: Order, result: GoalResult, leg: Leg, sites: Array, values: Array, ended_s: float
     ) -> tuple[Array, Array]:
         """Return readings (k,) and their times (k,), for a sensor that reads on the way.
 
@@ -473,7 +415,7 @@ class ReportFilter:
         plausible = np.isfinite(read) & (read >= reports.low) & (read <= reports.high)
         return np.where(plausible, read, math.nan)
 
-    def _cost(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> tuple[float, bool]:
+    def _cost(self, entry: Entry, result: GoalResult, leg: Leg, position: Array) -> tuple[float, bool]:
         """Return the cost, and whether it is an estimate.
 
         As reported if plausible; otherwise the declared cost, or what the battery lost if clearly more.
@@ -481,7 +423,7 @@ class ReportFilter:
         cost = number(result.cost)
         if 0.0 <= cost <= self.spec.battery:
             return cost, False
-        estimate = self._estimate(order, result, leg, position)
+        estimate = self._estimate(entry, result, leg, position)
         if not math.isnan(cost):
             unit = self.mission.world.cost_unit
             problem = (
@@ -489,35 +431,34 @@ class ReportFilter:
                 if math.isfinite(cost)
                 else "its cost is not a number"
             )
-            self._doubts.append(f"{order.id}: {problem}; {estimate:.6g} {unit} was charged instead")
+            self._doubts.append(f"{entry.id}: {problem}; {estimate:.6g} {unit} was charged instead")
         return estimate, True
 
-    def _estimate(self, order: Order, result: GoalResult, leg: _Leg, position: Array) -> float:
+    def _estimate(self, entry: Entry, result: GoalResult, leg: Leg, position: Array) -> float:
         """Return what a part cost: as declared, or what the battery lost if that is clearly more."""
-        if leg.settled:  # a part that came after the last one
+        if entry.progress is Progress.DONE:  # a part that came after the last one
             return max(0.0, leg.at_most / (1.0 + self.spec.margin) - leg.charged)
         before, now = leg.battery.remaining, self._gauge.remaining(self.clock.boot_s())
         drained = math.nan if before is None or now is None else max(0.0, before - now)
         if self.mission.declared_cost is None and not math.isnan(drained):
             return drained
-        whole = isinstance(order, Query) and result.complete
-        declared = self._price(order, leg.number, position, whole=whole)
+        whole = isinstance(entry.order, Query) and result.complete
+        declared = self._price(entry, position, whole=whole)
         # A difference within the accuracy of the reports shows nothing.
         return drained if drained > declared + self._gauge.accuracy else declared
 
-    def _price(self, order: Order, count: int, end: Array | None, *, whole: bool) -> float:
+    def _price(self, entry: Entry, end: Array | None, *, whole: bool) -> float:
         """Return the declared cost of an order up to `end`, with its sample if `whole`.
 
-        It counts from the worst of the places where the robot may have begun. `count` is how many orders
-        were sent before.
+        It counts from the worst of the places where the robot may have begun.
         """
-        cost, expected = self.mission.declared_cost, order.expected_cost or 0.0
+        order, cost = entry.order, self.mission.declared_cost
+        expected = order.expected_cost or 0.0
         if cost is None or end is None or not np.isfinite(end).all():
             return expected
-        if count < self._newest:  # where it came from is no longer known
+        if entry.number < self._newest:  # where it came from is no longer known
             return expected
-        lost = (other.site for other in self._legs.values() if self._newest < other.number < count)
-        starts = [self.position, *(site for site in lost if site is not None and np.isfinite(site).all())]
+        starts = [self.position, *self._ends_between(self._newest, entry.number)]
         prices = list[float]()
         for start in starts:
             if isinstance(order, Query) and whole:
@@ -525,6 +466,16 @@ class ReportFilter:
             else:
                 prices.append(float(cost.travel(start, end[None])[0]))
         return max(prices) if np.isfinite(prices).all() else expected
+
+    def _ends_between(self, first: int, last: int) -> list[Array]:
+        """Return where the orders between two may have led the robot."""
+        went = (
+            entry.order.site
+            for entry in self._book
+            if first < entry.number < last and entry.leg is not None
+            if entry.progress is not Progress.REJECTED
+        )
+        return [site for site in went if site is not None and np.isfinite(site).all()]
 
 
 def _row(reported: object, length: int) -> Array:

@@ -19,7 +19,6 @@ from fieldbo.domain.frame import Ground, example
 from fieldbo.errors import VehicleError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
-from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import (
     Connection,
     Goal,
@@ -30,6 +29,7 @@ from fieldbo.vehicles.remote.link import (
     Reading,
     Unreachable,
 )
+from fieldbo.vehicles.remote.track import Fixes
 from fieldbo.vehicles.ros2.link import Ros2Link, pose_of, site_of
 from fieldbo.vehicles.ros2.node import FLUSH_S, ActionGoal, ActionGoals, ros
 from fieldbo.vehicles.ros2.planner import Planner
