@@ -499,7 +499,7 @@ class Agent(AgentState):
         if isinstance(event, Lost):
             state.lose(event.order)
             return
-        state.settle(event.order)
+        state.reject(event.order)
         self.settled[event.order] = Rejected
         if withdrawn:
             return
@@ -512,6 +512,8 @@ class Agent(AgentState):
         state, withdrawn = self.vehicles[order.vehicle], event.order in self.withdrawn
         lost = event.order in state.ledger_of(event.order).lost
         state.observed(event, number)
+        if event.last:
+            state.still.done(order, event, state.ledger_of(event.order).entries[event.order].planned)
         if event.last and isinstance(order, Recharge):
             if event.complete:
                 state.renew(order.battery)

@@ -15,15 +15,20 @@ enough, so no affordable query is withheld, up to floating-point rounding: ten r
 set aside for them. Parts that were already paid are subtracted from ``(1 + m) p``, not from ``p``: a leg that
 has been more expensive so far may remain so to its end.
 
-An order that was lost stays outstanding until its outcome is known. A battery report may raise what is left,
-but never undoes what is certain: a reported cost stays charged, whatever the battery shows, and a report that
-may be older than the latest settled order gives nothing back.
+An order that was lost stays outstanding until its outcome is known.
+
+A battery report may lower what is left at once, but raises it only up to the *declared account*: the battery
+less what all orders cost by their own reports, or by declaration where nothing was reported. So it gives back
+what an earlier report took beyond that, and nothing else: a gauge may be stuck at 100 %. A lost order costs
+at least what was declared, unless the vehicle was seen not to have moved. Where the gauge is trusted, only
+the fraction ``at_least`` of declared costs stays charged whatever it shows. A report that may be older than
+the latest settled order gives nothing back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 _LATEST, _FEWEST = 5, 3
@@ -93,9 +98,15 @@ class Ledger:
     waited : float
         What waiting took while the vehicle was paused; part of the charges.
     returnable : float
-        The part of all charges that telemetry may give back: those that are unexplained or estimated.
+        The part of all charges that telemetry may give back: those that belong to no order.
+    estimated : float
+        Sum of the charges that no vehicle reported; a trusted gauge may give back a part of them.
+    given_back : float
+        What it has given back of them.
     uncertain : float
         What orders of estimated cost may have taken beyond the estimate; telemetry settles it.
+    surplus : float
+        How much more than this the battery last showed, beyond its accuracy.
     overruled : bool
         Whether telemetry has reported the remaining amount before.
     latest : list of (float, float)
@@ -119,7 +130,10 @@ class Ledger:
     latest: list[tuple[float, float]] = field(default_factory=list)
     waited: float = 0.0
     returnable: float = 0.0
+    estimated: float = 0.0
+    given_back: float = 0.0
     uncertain: float = 0.0
+    surplus: float = 0.0
     overruled: bool = False
 
     @property
@@ -196,7 +210,7 @@ class Ledger:
         self.charges.append(cost - advanced)
         entry.spent = entry.paid + cost - advanced
         if uncertain is not None:
-            self.returnable += cost - advanced
+            self.estimated += cost - advanced
             self.uncertain += uncertain
         if not entry.outstanding:  # a part that came after the last one
             self.latest.append((0.0, cost - advanced))
@@ -222,6 +236,10 @@ class Ledger:
         accuracy: float = 0.0,
         may_take: Mapping[str, float] | None = None,
         *,
+        at_least: float = 1.0,
+        margin: float = 0.0,
+        moved: float = 0.0,
+        unmoved: Collection[str] = (),
         fresh: bool = True,
         idle: bool = True,
         paused: bool = False,
@@ -236,6 +254,14 @@ class Ledger:
         remaining, accuracy : float
         may_take : mapping of str to float, optional
             Lost orders that may still be under way, and what each may still take; by default there are none.
+        at_least : float
+            Fraction of declared costs that stays charged, whatever remains.
+        margin : float
+            Fraction by which orders may exceed their declared costs.
+        moved : float
+            Declared cost of what lost orders were seen to have moved the vehicle.
+        unmoved : collection of str
+            Lost orders that were seen not to have moved it.
         fresh : bool
             Whether the amount was measured after the latest order was settled. If not, nothing is given back
             and no lost order is settled.
@@ -248,9 +274,13 @@ class Ledger:
         over = self.lost - may_take.keys() if fresh else set()
         if over:
             held = math.fsum(self.reserved[order] for order in over)
-            self.settle_lost(max(0.0, used, min(used + accuracy, held)), over)
+            moving = over.difference(unmoved)
+            least = at_least * math.fsum(self.reserved[order] for order in moving)
+            if used < least:
+                self.uncertain += margin * math.fsum(self.entries[order].declared for order in moving)
+            self.settle_lost(max(0.0, used, min(used + accuracy, held), least), over)
         elif self.lost and idle:
-            self._advance(max(0.0, used), may_take)
+            self._advance(max(0.0, used, at_least * moved), may_take)
         elif used > accuracy and idle and paused:
             self.charges.append(used)
             self.waited += used
@@ -258,13 +288,23 @@ class Ledger:
         elif used > accuracy and idle:
             self._leave_unexplained(used)
             self.returnable += used
-        if fresh and used < -accuracy and self.returnable > 0:
-            back = min(-used - accuracy, self.returnable)
-            self._leave_unexplained(-back)
-            self.returnable -= back
-        if fresh:
+        if fresh and used < -accuracy:
+            self._give_back(-used - accuracy, at_least)
+        if fresh and idle:
+            self.surplus = max(0.0, remaining - self.left - accuracy)
+        if fresh and (at_least < 1.0 or remaining <= self.left + accuracy):
             self.uncertain = min(self.uncertain, max(0.0, self.left - remaining + accuracy))
         self.overruled |= idle
+
+    def _give_back(self, surplus: float, at_least: float) -> None:
+        """Give back a surplus that the battery shows, as far as it may show one."""
+        estimated = max(0.0, (1.0 - at_least) * self.estimated - self.given_back)
+        back = min(surplus, self.returnable + estimated)
+        if back > 0:
+            self._leave_unexplained(-back)
+            of_no_order = min(back, self.returnable)
+            self.returnable -= of_no_order
+            self.given_back += back - of_no_order
 
     def _leave_unexplained(self, used: float) -> None:
         self.charges.append(used)

@@ -15,6 +15,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.averaging import Stated
 from fieldbo.agent.online_model import OnlineModel
+from fieldbo.agent.standstill import Standstill
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import Hyperparameters
 from fieldbo.belief.surface import Surface
@@ -149,7 +150,11 @@ class AgentState:
     def __init__(self, mission: Mission, run: str = "run") -> None:
         self.mission, self.run = mission, run
         self.domain = mission.world.domain
-        self.vehicles = [VehicleState(spec, mission.declared_cost) for spec in mission.vehicles]
+        unit, limit = mission.world.cost_unit, mission.world.sensor.below
+        self.vehicles = [
+            VehicleState(spec, mission.declared_cost, still=Standstill(spec.battery, unit, limit))
+            for spec in mission.vehicles
+        ]
         self.asks = self.queries = self.steps = 0
         self.history: list[Event] = []
         self.online_model = OnlineModel(mission)

@@ -11,6 +11,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.agent.affordability import Affordability
 from fieldbo.agent.ledger import Ledger
 from fieldbo.agent.phase import Phase, Turn, after
+from fieldbo.agent.standstill import Standstill
 from fieldbo.messages import EndReason, Observation, Order, Query, Recharge, Telemetry, order_number
 
 SLACK = 0.01
@@ -86,6 +87,14 @@ class VehicleState(Affordability):
         When the battery was changed last.
     came_home : bool
         Whether it has completed a trip home, and was sent nowhere since.
+    still : Standstill
+        What it reports that stands still while it works.
+    lost_from : (d,) array or None
+        Where it was when it began to lose orders; None unless any may still be under way.
+    moved : float
+        Declared cost of the farthest that it was seen from there since, and that was charged.
+    unmoved : set of str
+        Lost orders after which it was seen where it was before.
     """
 
     phase: Phase = Phase.WORKING
@@ -105,6 +114,10 @@ class VehicleState(Affordability):
     swap_refused: bool = False
     recharged_s: float = -np.inf
     came_home: bool = False
+    still: Standstill = field(default_factory=lambda: Standstill(math.inf, ""))
+    lost_from: Array | None = None
+    moved: float = 0.0
+    unmoved: set[str] = field(default_factory=set)
 
     # -- the phase -------------------------------------------------------------------------------------
 
@@ -159,9 +172,18 @@ class VehicleState(Affordability):
             ledger.release(order)
         self._dequeue(order)
 
+    def reject(self, order: str) -> None:
+        """Settle an order that was not carried out: what telemetry reported meanwhile counts."""
+        latest = self.under_way
+        self.settle(order)
+        if latest is not None and not self.queue:
+            self.heard(latest)
+
     def lose(self, order: str) -> None:
         """Remove an order of unknown outcome from the queue; what was set aside for it stays."""
         self.lost_in_a_row += 1
+        if not self.adrift:
+            self.lost_from, self.moved = self.position, 0.0
         self.adrift |= {str(queued.id): queued for queued in self.queue if queued.id == order}
         if (latest := self.under_way) is not None and self._is_located(latest):
             self.glimpsed = latest.position
@@ -226,6 +248,7 @@ class VehicleState(Affordability):
         """
         if battery != self.battery_number + 1:
             return
+        self.still.renew()
         self.used.append(self.ledger)
         self.ledger = Ledger(self.spec.battery, latest=list(self.ledger.latest))
         self.recharged_s = self.time_s
@@ -253,11 +276,17 @@ class VehicleState(Affordability):
             if located:
                 self.heard_s, self.glimpsed = _since(telemetry.located_s, telemetry), None
                 self.position = telemetry.position
+                self._look_whether_it_moved()
         if later and telemetry.remaining is not None and self._is_of_this_battery(telemetry):
+            self.still.heard(telemetry)
             self.ledger.reconcile(
                 telemetry.remaining,
                 telemetry.accuracy,
                 self._may_take(located=located),
+                at_least=1.0 if self.still.gauge else telemetry.at_least,
+                margin=self._margin(self.ledger),
+                moved=self._moved_on(),
+                unmoved=self.unmoved,
                 fresh=_since(telemetry.measured_s, telemetry) > self.settled_s,
                 idle=not self.queue,
                 paused=bool(self.paused_by),
@@ -266,6 +295,25 @@ class VehicleState(Affordability):
             self.pauses[-1].took(
                 self.ledger.waited - waited, self.time_s - before, self.ledger, self.time_ledger
             )
+
+    def _look_whether_it_moved(self) -> None:
+        """Note which lost orders have not moved the vehicle, seen where it now is."""
+        if self.moved > 0.0 or self.lost_from is None or not np.array_equal(self.position, self.lost_from):
+            self.unmoved -= self.adrift.keys()
+            return
+        elsewhere = {key for key, order in self.adrift.items() if not self._ends_here(order)}
+        self.unmoved = (self.unmoved & self.ledger.lost) | elsewhere
+
+    def _ends_here(self, order: Order) -> bool:
+        return np.array_equal(self._end_of(order), self.position)
+
+    def _moved_on(self) -> float:
+        """Return the declared cost of how much farther lost orders have moved the vehicle."""
+        if self.queue or not self.adrift or self.lost_from is None or self.cost is None:
+            return 0.0
+        before, away = self.moved, float(self.cost.travel(self.lost_from, self.position[None])[0])
+        self.moved = max(before, away if math.isfinite(away) else 0.0)
+        return self.moved - before
 
     def _is_located(self, telemetry: Telemetry) -> bool:
         """Return True if the position of telemetry is newer than the last one that is known."""
@@ -283,7 +331,7 @@ class VehicleState(Affordability):
             order, entry = self.adrift[key], self.ledger.entries[key]
             if not located:
                 still[key] = entry.declared - entry.paid
-            elif not np.array_equal(self.position, self._end_of(order)):
+            elif not self._ends_here(order):
                 still[key] = self.price(order, self.position)
             else:
                 still[key] = 0.0

@@ -42,6 +42,12 @@ after the first goal on one of 9, and from 60 s on one of 5 again
 
 `uncharged:N` - from goal N on, report no battery
 
+`gauge:N` - from goal N on, report the battery level of that moment
+
+`fix:N` - from goal N on, report the position of that moment
+
+`sensor:N` - from goal N on, report the reading of goal N
+
 `twice:N` - send the result of goal N twice
 
 `late:N:X` - send the result of goal N X seconds late

@@ -199,7 +199,13 @@ def _show_trouble(console: Console, mission: Mission, read: Contradictions | Non
 
 
 def _progress(step: Step, mission: Mission) -> str:
-    """Return the battery left, the number of stops and the score in one line."""
+    """Return the battery left, the number of stops, the score and what stands still in one line."""
+    still = "".join(f"; its {what} stands still" for what in step.standing_still)
+    return _reached(step, mission) + still
+
+
+def _reached(step: Step, mission: Mission) -> str:
+    """Return the battery left, the number of stops and the score."""
     from fieldbo.belief.question import Optimum
     from fieldbo.errors import counted
     from fieldbo.results.formatting import extreme, rounded

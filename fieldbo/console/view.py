@@ -159,12 +159,13 @@ class View:
             "number": number,
             "place": place(self.domain, at),
             "at": self._drawn(at[None])[0] if self.plane is not None else None,
-            "left": vehicle.ledger.left if latest is None or latest.remaining is None else latest.remaining,
+            "left": _left(vehicle),
             "battery": vehicle.spec.battery,
             "home": None if vehicle.spec.home is None or state.end_reason is not None else home,
             "left_s": None if vehicle.spec.time_limit_s is None else vehicle.time_ledger.left,
             "heard": self._heard.get(number),
             "lost": vehicle.lost_in_a_row,
+            "still": list(vehicle.still.now),
             "paused_by": sorted(vehicle.paused_by),
             "sent_home": vehicle.phase.over,
             "order": None if order is None else self._order(order, vehicle, at),
@@ -270,6 +271,13 @@ def _next_point(points: Array, at: Array) -> int:
     part = np.clip(np.sum((at - starts) * legs, axis=1) / lengths, 0.0, 1.0)
     gaps = np.linalg.norm(starts + part[:, None] * legs - at, axis=1)
     return len(gaps) - int(np.argmin(gaps[::-1]))
+
+
+def _left(vehicle: VehicleState) -> float:
+    """Return what is left: by the ledger, or by a report under way that shows less."""
+    latest = vehicle.under_way
+    reported = None if latest is None else latest.remaining
+    return vehicle.ledger.left if reported is None else min(vehicle.ledger.left, reported)
 
 
 def _finite(value: float) -> float | None:

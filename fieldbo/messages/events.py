@@ -160,6 +160,9 @@ class Telemetry:
     channels : mapping of str to float, optional
         Other quantities that were heard since the telemetry before, such as the wind: the latest value of
         each. A mission's holds watch them.
+    at_least : float
+        The fraction of declared costs that stays charged, however much remains. By default 1: the battery's
+        gauge may be stuck.
     """
 
     vehicle: int
@@ -172,12 +175,13 @@ class Telemetry:
     pack: float | None = None
     doubts: tuple[str, ...] = ()
     channels: Mapping[str, float] | None = None
+    at_least: float = 1.0
 
     def __post_init__(self) -> None:
         where = f"telemetry of vehicle {self.vehicle}"
         object.__setattr__(self, "position", row_in("position", self.position, where))
         object.__setattr__(self, "doubts", tuple(self.doubts))
-        for name in ("remaining", "time_s", "accuracy", "located_s", "measured_s", "pack"):
+        for name in ("remaining", "time_s", "accuracy", "located_s", "measured_s", "pack", "at_least"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, number_in(name, value, where))
         if self.remaining is not None and math.isnan(self.remaining):
@@ -187,6 +191,10 @@ class Telemetry:
         for name in ("remaining", "located_s", "measured_s", "pack"):
             if (value := getattr(self, name)) is not None:
                 check_finite(name, value, where)
+        if not 0.0 <= self.at_least <= 1.0:
+            raise InputError(
+                f"at_least = {self.at_least:g}", expected="a fraction between 0 and 1", where=where
+            )
         if self.channels is not None:
             channels = {
                 printable(str(name))[:LONGEST_CHANNEL]: number_in(f"channels[{name!r}]", value, where)

@@ -61,6 +61,8 @@ class Step:
         of the best expected value, in the cost unit.
     battery : int
         Number of the present battery, counted from 1; with several vehicles, the largest.
+    standing_still : tuple of str
+        What a vehicle reports that stands still while it works, such as its battery gauge.
     """
 
     step: int
@@ -84,6 +86,7 @@ class Step:
     quality_regret: float = _NAN
     cost_regret: float = _NAN
     battery: int = 1
+    standing_still: tuple[str, ...] = ()
 
     @classmethod
     def columns(cls, question: Question, more: Sequence[str] = ()) -> tuple[str, ...]:
@@ -133,6 +136,7 @@ class Scorer:
             time_s=max(v.time_s for v in agent.vehicles),
             readings=agent.readings,
             battery=max(v.battery_number for v in agent.vehicles),
+            standing_still=tuple(dict.fromkeys(what for v in agent.vehicles for what in v.still.now)),
             **answer_of(agent.mission, *agent.stated, blinded=agent.blinded).scores(),
             **self.cell_runs.scores(),
         )

@@ -36,6 +36,7 @@ from fieldbo.results.threshold_notes import range_of
 _ENOUGH = {"battery": "battery", "time": "time"}
 _ROUNDING = 1e-9  # fraction of the battery or time limit
 _GAPS = 0.1  # share of the sites in gaps from which on a note says so
+_SURPLUS = 0.05  # fraction of the battery that it may show beyond what the orders leave
 _MOST_OUTLIERS = 5  # values of readings that were left out
 _MOST_DOUBTS = 5  # notes of reports that were not believed
 _MOST_CONTRADICTIONS = 3  # notes of places whose readings contradict each other
@@ -78,6 +79,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
             'for the vehicle (then = "wait"); fieldbo resume continues the run once it answers'
         )
     yield from _gaps(agent)
+    yield from _standing_still(agent)
     yield from _doubts(agent)
     yield from _far_off(agent)
     yield from _contradictions(agent)
@@ -200,6 +202,21 @@ def _unexplained(vehicle: VehicleState, unit: str) -> Iterator[str]:
         if abs(gap) > _ROUNDING * ledger.battery:
             size, side = rounded(abs(gap), ledger.battery), "less" if gap > 0 else "more"
             yield f"{which} held {size} {unit} {side} than the orders account for; its reports were believed"
+        if ledger.surplus > _SURPLUS * ledger.battery:
+            size = rounded(ledger.surplus, ledger.battery)
+            yield f"{which} last showed {size} {unit} more than the orders leave; its gauge may be wrong" + (
+                ' (trust = "gauge" in [battery] of the vehicle file uses it)' if ledger.estimated else ""
+            )
+
+
+def _standing_still(agent: Agent) -> Iterator[str]:
+    """Yield what stood still while a vehicle worked."""
+    several = len(agent.vehicles) > 1
+    for number, vehicle in enumerate(agent.vehicles):
+        whose = f"of vehicle {number}" if several else "of the vehicle"
+        for what, how in vehicle.still.found.items():
+            verb = "stands" if what in vehicle.still.now else "stood"
+            yield f"the {what} {whose} {verb} still: {how}"
 
 
 def _doubts(agent: Agent) -> Iterator[str]:

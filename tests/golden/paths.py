@@ -99,6 +99,7 @@ def transcript_of(rows):
     for message in (row.message for row in rows if row.kind not in (*ORDERS, "stop", "end", "note")):
         plain = to_plain(message)
         plain.pop("time_utc", None)
+        plain.pop("at_least", None)  # a setting, which the vehicle only passes on
         kind = plain.pop("kind")
         if isinstance(message, Telemetry):
             told.append([kind, None, plain["position"], *digest(plain)])

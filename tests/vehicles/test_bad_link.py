@@ -123,7 +123,13 @@ def test_a_report_older_than_the_latest_settled_order_gives_nothing_back():
     heard(agent, [5.0, 0.0], 6.5, 57.0, measured_s=5.0)
     assert state.ledger.left == 54.0
     heard(agent, [5.0, 0.0], 12.0, 57.0, measured_s=7.0)
+    assert state.ledger.left == 54.0  # the gauge may be stuck
+    heard(agent, [5.0, 0.0], 12.5, 57.0, measured_s=8.0, at_least=0.75)
+    assert state.ledger.left == 55.5  # the order took at least 4.5 of the declared 6
+    heard(agent, [5.0, 0.0], 13.0, 57.0, measured_s=8.5, at_least=0.4)
     assert state.ledger.left == 57.0
+    heard(agent, [5.0, 0.0], 14.0, 60.0, measured_s=9.5, at_least=0.4)
+    assert state.ledger.left == pytest.approx(57.6)
 
 
 def test_a_reported_cost_stays_charged_whatever_the_battery_says():
@@ -140,7 +146,8 @@ def test_an_older_report_still_shows_that_more_was_used():
     assert agent.vehicles[0].ledger.left == 50.0
 
 
-def test_a_lost_order_is_settled_once_a_later_one_is_done_and_the_battery_is_measured_after_it():
+@pytest.mark.parametrize(("at_least", "left"), [(1.0, 53.0), (0.5, 55.0), (0.1, 56.5)])
+def test_a_lost_order_is_settled_once_a_later_one_is_done_and_the_battery_measured_after_it(at_least, left):
     agent = agent_at()
     ledger = agent.vehicles[0].ledger
     lost = issued(agent, 5.0, 0.0)
@@ -152,9 +159,41 @@ def test_a_lost_order_is_settled_once_a_later_one_is_done_and_the_battery_is_mea
     heard(agent, [2.0, 0.0], 21.0, 57.0, measured_s=16.0)
     assert ledger.held == 4.0
     under_way = issued(agent, 3.0, 0.0)
-    heard(agent, [2.5, 0.0], 31.0, 56.5, measured_s=26.0)
+    heard(agent, [2.5, 0.0], 31.0, 56.5, measured_s=26.0, at_least=at_least)
     assert list(ledger.reserved) == [under_way.id]
-    assert ledger.left == 56.5
+    assert ledger.left == left  # of the 4 that were held, it may have taken all
+
+
+def test_a_lost_order_after_which_the_vehicle_is_where_it_was_takes_what_the_battery_says():
+    agent = agent_at()
+    ledger = agent.vehicles[0].ledger
+    lost = issued(agent, 5.0, 0.0)
+    agent.tell(Lost(lost.id, "silence"))
+    heard(agent, [0.0, 0.0], 9.0, 60.0)
+    agent.tell(issued(agent, 2.0, 0.0).observed(0.5, noise_variance=0.01, time_s=20.0, cost=3.0))
+    heard(agent, [2.0, 0.0], 21.0, 56.8)
+    assert (ledger.held, ledger.left) == (0.0, 56.8)
+
+
+def test_where_a_lost_order_moved_the_vehicle_its_declared_cost_is_charged_though_the_gauge_shows_none():
+    agent = agent_at()
+    ledger = agent.vehicles[0].ledger
+    agent.tell(Lost(issued(agent, 5.0, 0.0).id, "silence"))
+    for x, left in ((2.0, 58.0), (3.0, 57.0), (2.5, 57.0), (4.0, 56.0)):
+        heard(agent, [x, 0.0], 9.0 + x + agent.vehicles[0].time_s, 60.0)
+        assert ledger.left == left
+    assert ledger.held == 2.5  # as it was when it had gone back
+
+
+def test_a_report_that_came_while_a_later_order_was_outstanding_counts_once_that_is_refused():
+    agent = agent_at()
+    state = agent.vehicles[0]
+    agent.tell(issued(agent, 1.0, 0.0).observed(0.5, noise_variance=0.01, time_s=4.0))
+    order = issued(agent, 5.0, 0.0)
+    heard(agent, [1.5, 0.0], 8.0, 50.0)
+    assert (state.ledger.left, state.time_s) == (58.0, 4.0)  # the order may have taken it
+    agent.tell(Rejected(order.id, "too deep"))
+    assert (state.ledger.left, state.time_s, *state.position) == (50.0, 8.0, 1.5, 0.0)
 
 
 def test_an_estimated_cost_keeps_its_margin_until_the_battery_is_measured():

@@ -191,6 +191,7 @@
         text = "heard " + (age < 90 ? Math.round(age) + " s" : Math.round(age / 60) + " min") + " ago";
       }
       if (vehicle.lost) text += "; " + vehicle.lost + (vehicle.lost > 1 ? " orders" : " order") + " lost";
+      (vehicle.still || []).forEach(function (what) { text += "; its " + what + " stands still"; });
       say(box.querySelector(".link"), text);
     });
   }

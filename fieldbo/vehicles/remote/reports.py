@@ -257,6 +257,7 @@ class ReportFilter:
             pack=None if remaining is None else self._gauge.pack,
             channels=self.channels.news(self.clock.now_s()),
             doubts=self._new_doubts(),
+            at_least=self.settings.battery.share_charged,
         )
 
     @property

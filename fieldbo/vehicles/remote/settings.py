@@ -56,11 +56,32 @@ class Battery:
     delay_s: NonNegativeFloat = 5.0
     """Greatest age of a battery report on arrival, in seconds. A report that may predate the latest result
     never raises what the mission may spend."""
+    trust: Literal["costs", "gauge"] = "costs"
+    """What decides how much is left if the battery reports more than the declared costs leave: "costs", since
+    a gauge may be stuck, or "gauge". If it reports less, the gauge always decides."""
+    at_least: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    """With trust = "gauge": the least that orders take, as a fraction of their declared costs (0.6), whatever
+    the gauge shows. State the lowest that you have measured, or less."""
 
     def __post_init__(self) -> None:
         for name, given, of in (("full", self.full, None), ("accuracy", self.accuracy, 1.0)):
             if given is not None:  # its unit must wait for a mission
                 amount(given, unit_in(given), f"battery.{name}", full=of, zero=name == "accuracy")
+        if (self.trust == "gauge") != (self.at_least is not None):
+            missing = self.at_least is None
+            raise InputError(
+                'trust = "gauge" without at_least' if missing else 'at_least without trust = "gauge"',
+                expected="both, or neither",
+                where="battery.at_least" if missing else "battery.trust",
+                fix="add at_least = 0.6, for example: orders take at least 60 % of their declared costs"
+                if missing
+                else 'add trust = "gauge", or remove at_least',
+            )
+
+    @property
+    def share_charged(self) -> float:
+        """The fraction of declared costs that stays charged, whatever the gauge shows."""
+        return 1.0 if self.at_least is None else self.at_least
 
     def in_unit(self, unit: str, full: float | None = None) -> Battery:
         """Return these settings as numbers in the world's cost unit; `full` stands in for a missing full."""

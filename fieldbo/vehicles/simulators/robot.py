@@ -134,7 +134,9 @@ class Robot:
         self._delayed: list[tuple[float, Report]] = []
         self._jumped_s, self._silent_until = 0.0, -math.inf
         self._reported_s, self._reported = -math.inf, 0
-        self._uncharged = False
+        self._uncharged = self._repeats = False
+        self._level = self._value = math.nan  # what it reports instead, if it is stuck
+        self._fix: Array | None = None
         self._glitch = 0.0
         self._pending: list[Report] = []
         self._load_compiled_loops()
@@ -207,6 +209,11 @@ class Robot:
         if (jump := self._fault("clock", number)) is not None:
             self._jumped_s += jump.amount
         self._uncharged |= self._fault("uncharged", number) is not None
+        if self._fault("gauge", number) is not None:
+            self._level = self.remaining
+        if self._fault("fix", number) is not None:
+            self._fix = self.position
+        self._repeats |= self._fault("sensor", number) is not None
         glitch = self._fault("glitch", number)
         self._glitch = 0.0 if glitch is None else glitch.amount
         if (gap := self._fault("silent", number)) is not None:
@@ -444,12 +451,14 @@ class Robot:
             value = math.nan
         if self._fault("absurd", leg.number) is not None:
             value = 1e30
+        if self._repeats:
+            self._value = value = value if math.isnan(self._value) else self._value
         return observation.position if astray is None else off, value
 
     def _result(self, goal: str, cost: float, seconds: float) -> GoalResult:
         none = np.empty(0)
         return GoalResult(
-            goal, self.position, np.empty((0, len(self.position))), none, none, cost, duration_s=seconds
+            goal, self._shown, np.empty((0, len(self.position))), none, none, cost, duration_s=seconds
         )
 
     def _cut_short(self, goal: str, cost: float, seconds: float) -> GoalResult:
@@ -460,13 +469,19 @@ class Robot:
     def _position_report(self) -> PositionReport:
         self._reported += 1
         off = 0.0 if self._reported % 4 else self._glitch
-        return PositionReport(self.position + off * np.eye(len(self.position))[0])
+        return PositionReport(self._shown + off * np.eye(len(self.position))[0])
+
+    @property
+    def _shown(self) -> Array:
+        """The position that it reports."""
+        return self.position if self._fix is None else self._fix
 
     def _battery_report(self) -> list[BatteryReport]:
         if self._uncharged:
             return []
-        share = self.remaining / self.battery if math.isfinite(self.battery) else None
-        return [BatteryReport(share, self.remaining if share is not None else None)]
+        level = self.remaining if math.isnan(self._level) else self._level
+        share = level / self.battery if math.isfinite(self.battery) else None
+        return [BatteryReport(share, level if share is not None else None)]
 
     def _channel_reports(self) -> list[ChannelReport]:
         passed_s = 0.0 if math.isnan(self._first_s) else self.clock.now_s() - self._first_s
