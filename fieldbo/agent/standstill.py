@@ -54,7 +54,7 @@ class Standstill:
     ...     still.done(order, order.observed(0.5, noise_variance=0.01), 2.0)
     ...     still.heard(Telemetry(0, [float(k), 0.0], 60.0, 2.0 * k))
     >>> still.now["battery gauge"]
-    'it has shown 60 s while orders declared at 6 s were carried out'
+    'it has shown 60 s while orders declared at 4 s were carried out'
     """
 
     battery: float

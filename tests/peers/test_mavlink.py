@@ -411,7 +411,8 @@ def test_a_target_is_sent_as_often_as_the_autopilot_needs_it(autopilot, mode, of
     assert often or aimed <= 7
 
 
-def test_the_guided_mode_is_requested_again_after_a_restart_but_not_from_a_pilot(on_the_air):
+def test_the_guided_mode_is_requested_again_after_a_restart_but_not_from_a_pilot(on_the_air, monkeypatch):
+    monkeypatch.setattr("fieldbo.vehicles.mavlink.station._SOON_S", SLOW_S)  # no goal is outdated here
     wire, heard, connection = on_the_air
     aim = "SET_POSITION_TARGET_GLOBAL_INT"
 
