@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.errors import FieldboError
@@ -13,6 +14,7 @@ from fieldbo.runs.load import mission_of
 from fieldbo.runs.record.lock import is_being_written
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.record.rows import Row
+from fieldbo.runs.record.tail import ReplacedError, Tail
 from fieldbo.runs.state import RunState
 
 _POLL_S = 0.4
@@ -20,10 +22,6 @@ _ALIVE_S = 2.0
 """How often to look whether a process carries the run out."""
 
 _log = logging.getLogger(__name__)
-
-
-class _ReplacedError(Exception):
-    """The record is that of another run now."""
 
 
 class Follower:
@@ -51,8 +49,6 @@ class Follower:
         Whether a process carries the run out.
     problem : str or None
         Why the state is older than the record; None if it is not.
-    vehicles : list of dict
-        Settings of the vehicles with which it is carried out.
     """
 
     def __init__(
@@ -67,17 +63,21 @@ class Follower:
         self._on_row, self._on_change, self._on_problem = on_row, on_change, on_problem
         with Record(file) as record:
             self.state = RunState(mission_of(record), record.name, scored=False)
-            self.vehicles, self._begun = record.vehicles, record.begun_utc
+        self._tail = Tail(file)
         self.rows, self.alive = 0, False
         self.problem: str | None = None
-        self._seen: tuple[float, ...] = ()
         self._looked_s = -_ALIVE_S
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
 
+    @property
+    def vehicles(self) -> list[dict[str, Any]]:
+        """Settings of the vehicles with which the run is carried out."""
+        return self._tail.vehicles
+
     def start(self) -> None:
         """Read what is there, and continue in the background."""
-        self._replay(self._new_rows())
+        self._replay(self._tail.new_rows())
         self._thread.start()
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class Follower:
         """Replay what is new; return False if the run can't be followed any longer."""
         try:
             self._look()
-        except _ReplacedError:
+        except ReplacedError:
             self._stop("another run is in its place")
             return False
         except Exception as error:  # a row may be half replayed, and what follows it would be wrong
@@ -106,7 +106,9 @@ class Follower:
 
     def _look(self) -> None:
         try:
-            rows = self._new_rows()
+            rows = self._tail.new_rows()
+        except ReplacedError:
+            raise
         except FieldboError as error:  # a moment later it may be readable again
             self._tell(f"the record can't be read at present: {error}")
             return
@@ -126,18 +128,6 @@ class Follower:
                 _log.warning("%s: %s", self.file, problem)
             self._on_problem()
 
-    def _new_rows(self) -> list[Row]:
-        """Read the rows that are new."""
-        written = _written(self.file)
-        if written == self._seen:
-            return []
-        with Record(self.file) as record:
-            if record.begun_utc != self._begun:
-                raise _ReplacedError
-            rows, self.vehicles = record.rows()[self.rows :], record.vehicles
-        self._seen = written
-        return rows
-
     def _replay(self, rows: list[Row]) -> None:
         """Replay rows, and tell viewers if anything has changed."""
         for row in rows:
@@ -155,15 +145,3 @@ class Follower:
         self._looked_s, before = now_s, self.alive
         self.alive = is_being_written(self.file)
         return self.alive is not before
-
-
-def _written(file: Path) -> tuple[float, ...]:
-    """Return numbers that change whenever a record does."""
-    numbers = list[float]()
-    for path in (file, file.with_name(f"{file.name}-wal")):
-        try:
-            now = path.stat()
-            numbers += [now.st_mtime_ns, now.st_size]
-        except OSError:
-            numbers += [0, 0]
-    return tuple(numbers)

@@ -63,6 +63,7 @@ class View:
         self._commands: deque[dict[str, Any]] = deque(maxlen=_LINES)
         self._reasons: dict[str, Mapping[str, str]] = {}
         self._heard: dict[int, str] = {}
+        self._learnt = True
         self.streams = Streams()
         self.state: Mapping[str, Any] = {}
         self.map: Mapping[str, Any] = {}
@@ -94,6 +95,7 @@ class View:
     def _on_row(self, state: RunState, row: Row) -> None:
         """Note what a row says, and why a query is chosen, before the row is replayed."""
         agent = state.agent
+        self._learnt |= row.kind != "telemetry"
         if row.kind == "query":
             query, why = row.message, row.body["why"]
             assert isinstance(query, Query)
@@ -113,11 +115,15 @@ class View:
             self._log.append({"row": row.seq, "time": row.time_utc, **text})
 
     def _on_change(self) -> None:
-        state = self._follower.state
-        result = state.result()
-        self.state = self._state(self._follower, result)
-        if self.plane is not None:
-            self.map = self._map(state, result, self.plane)
+        state, present = self._follower.state, self._present(self._follower)
+        if self._learnt:
+            result = state.result()
+            self.state = {**present, **self._answer(state, result)}
+            if self.plane is not None:
+                self.map = self._map(state, result, self.plane)
+            self._learnt = False
+        else:  # telemetry changes neither the belief nor the path
+            self.state = {**self.state, **present}
         self.streams.changed()
 
     def _on_problem(self) -> None:
@@ -126,27 +132,34 @@ class View:
 
     # -- the state -------------------------------------------------------------------------------------
 
-    def _state(self, follower: Follower, result: Result) -> dict[str, Any]:
-        state, mission = follower.state, self.mission
-        question = question_text(mission.question, mission.world.quantity)
+    def _present(self, follower: Follower) -> dict[str, Any]:
+        """Return where the vehicles are, and what happened."""
+        state = follower.state
         return {
             "row": follower.rows,
             "now": datetime.now(UTC).isoformat(),
-            "run": state.agent.run,
-            "mission": mission.name,
-            "world": mission.world.title,
-            "question": question[0].upper() + question[1:],
             "status": _status(follower),
             "alive": follower.alive,
             "ended": state.end_reason is not None,
-            "unit": mission.world.cost_unit,
-            "vehicles": [self._vehicle(state, number) for number in range(len(mission.vehicles))],
-            "answer": [list(row) for row in result.report().rows],
-            "notes": list(result.notes),
+            "vehicles": [self._vehicle(state, number) for number in range(len(self.mission.vehicles))],
             "log": list(self._log),
             "commands": list(self._commands),
             "areas": [area.name for area in state.agent.mission.world.no_go],
             "form": self._form(follower),
+        }
+
+    def _answer(self, state: RunState, result: Result) -> dict[str, Any]:
+        """Return the question, and what is known so far."""
+        mission = self.mission
+        question = question_text(mission.question, mission.world.quantity)
+        return {
+            "run": state.agent.run,
+            "mission": mission.name,
+            "world": mission.world.title,
+            "question": question[0].upper() + question[1:],
+            "unit": mission.world.cost_unit,
+            "answer": [list(row) for row in result.report().rows],
+            "notes": list(result.notes),
         }
 
     def _vehicle(self, state: RunState, number: int) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.load import record_file
 from fieldbo.runs.record.lock import is_being_written
 from fieldbo.runs.record.record import Record
+from fieldbo.runs.record.rows import Row
+from fieldbo.runs.record.tail import Tail
 
 _POLL_S = 0.1
 
@@ -104,9 +106,9 @@ def _check_under_way(file: Path) -> None:
 
 def _confirmed(file: Path, command: Command, wait_s: float, clock: Clock) -> Command:
     """Return a command as the run has recorded it."""
-    end_s = clock.now_s() + wait_s
+    end_s, tail = clock.now_s() + wait_s, Tail(file)
     while True:
-        recorded = recorded_command(file, command.id)
+        recorded = _recorded(tail.new_rows(), command.id)
         if recorded is not None and recorded.refused:
             raise RefusedError(f"{file.parent} refused {command.action.value}: {recorded.refused}")
         if recorded is not None:
@@ -120,12 +122,11 @@ def _confirmed(file: Path, command: Command, wait_s: float, clock: Clock) -> Com
         clock.sleep(_POLL_S)
 
 
-def recorded_command(file: Path, id: str) -> Command | None:
-    """Return a command as a record holds it; None if it does not."""
-    with Record(file) as record:
-        rows = [row for row in record.rows() if row.kind == "command" and row.body["message"]["id"] == id]
-    if not rows:
+def _recorded(rows: Sequence[Row], id: str) -> Command | None:
+    """Return a command as rows of a record hold it; None if they do not."""
+    of_id = [row for row in rows if row.kind == "command" and row.body["message"]["id"] == id]
+    if not of_id:
         return None
-    message = rows[0].message
+    message = of_id[0].message
     assert isinstance(message, Command)
     return message

@@ -211,6 +211,11 @@ class Record:
         )
         return EndReason(json.loads(rows[0][0])["reason"]) if rows else None
 
+    @property
+    def digest(self) -> str:
+        """Digest of the last row, and so of all."""
+        return self._digest
+
     # -- writing ---------------------------------------------------------------------------------------
 
     def claim(self, *, accept_loss: bool = False) -> None:

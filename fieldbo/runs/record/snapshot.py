@@ -77,6 +77,78 @@ def _taken(file: Path) -> sqlite3.Connection:
             raise RecordError(f"{file} can't be read: {error.strerror}") from None
 
 
+class GrowingCopy:
+    """A copy of an SQLite file that grows with it, at the cost of what is new.
+
+    It is not checked for damage, and ends with this object.
+
+    Parameters
+    ----------
+    file : Path
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._folder = file, TemporaryDirectory(prefix="fieldbo-")
+        self._copy = Path(self._folder.name) / "copy.sqlite"
+        self._at: tuple[int, int, bytes | None] | None = None
+        self._committed = 0
+
+    def connect(self) -> sqlite3.Connection:
+        """Return the present content of the file and its write-ahead log, to be read only.
+
+        Raises
+        ------
+        RecordError
+            The file can't be read.
+        """
+        try:
+            for _ in range(_TRIES):
+                now = _moment(self._file)
+                if now == self._at:
+                    self._grow()
+                else:
+                    _copy(self._file, self._copy)
+                    _shared(self._copy).unlink(missing_ok=True)
+                    self._committed = 0
+                if _moment(self._file) == now:
+                    break
+            else:
+                raise RecordError(f"{self._file} changed while it was read; try again")
+        except OSError as error:
+            raise RecordError(f"{self._file} can't be read: {error.strerror}") from None
+        self._at, self._committed = now, self._end_of_commits()
+        return sqlite3.connect(f"{self._copy.as_uri()}?mode=ro", uri=True)
+
+    def _grow(self) -> None:
+        """Copy what follows the last complete commit of the log: what is behind it may be written anew."""
+        with suppress(FileNotFoundError), _log(self._file).open("rb") as log:
+            log.seek(self._committed)
+            rest = log.read()
+            with _log(self._copy).open("r+b") as copy:
+                copy.seek(self._committed)
+                copy.write(rest)
+                copy.truncate()
+
+    def _end_of_commits(self) -> int:
+        """Return where the last complete commit in the copy of the log ends."""
+        with suppress(FileNotFoundError), _log(self._copy).open("rb") as log:
+            head = log.read(_LOG_HEAD)
+            if len(head) < _LOG_HEAD:
+                return 0
+            start, size = max(self._committed, _LOG_HEAD), _FRAME_HEAD + int.from_bytes(head[8:12], "big")
+            log.seek(start)
+            body = np.frombuffer(log.read(), dtype=np.uint8)
+            heads = body[: len(body) // size * size].reshape(-1, size)[:, :_FRAME_HEAD]
+            current = (heads[:, _SALTS] == np.frombuffer(head[16:24], dtype=np.uint8)).all(axis=1)
+            commits = np.flatnonzero(current & heads[:, _COMMIT].any(axis=1))
+            return start + size * (int(commits[-1]) + 1) if len(commits) else start
+        return 0
+
+
+def _shared(file: Path) -> Path:
+    return file.with_name(f"{file.name}-shm")
+
+
 def _log(file: Path) -> Path:
     return file.with_name(f"{file.name}-wal")
 
