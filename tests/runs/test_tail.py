@@ -1,6 +1,5 @@
 """Whoever follows a record reads what is new, and sees what a whole reading would show."""
 
-import os
 import shutil
 import sqlite3
 
@@ -105,7 +104,7 @@ def test_another_run_in_its_place_is_noticed(record, tmp_path):
         other.events([telemetry(k) for k in range(5)])
     for name in ("run.sqlite-wal", "run.sqlite-shm"):
         (tmp_path / name).unlink(missing_ok=True)
-    os.replace(tmp_path / "other.sqlite", record.file)
+    (tmp_path / "other.sqlite").replace(record.file)
     with pytest.raises(ReplacedError, match="another run"):
         tail.new_rows()
 
