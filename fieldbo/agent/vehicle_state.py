@@ -91,6 +91,8 @@ class VehicleState(Affordability):
         What it reports that stands still while it works.
     lost_from : (d,) array or None
         Where it was when it began to lose orders; None unless any may still be under way.
+    lost_s : float
+        The latest time that was known when it lost an order last.
     moved : float
         Declared cost of the farthest that it was seen from there since, and that was charged.
     unmoved : set of str
@@ -116,6 +118,7 @@ class VehicleState(Affordability):
     came_home: bool = False
     still: Standstill = field(default_factory=lambda: Standstill(math.inf, ""))
     lost_from: Array | None = None
+    lost_s: float = -np.inf
     moved: float = 0.0
     unmoved: set[str] = field(default_factory=set)
 
@@ -184,6 +187,7 @@ class VehicleState(Affordability):
         self.lost_in_a_row += 1
         if not self.adrift:
             self.lost_from, self.moved = self.position, 0.0
+        self.lost_s = self.time_s if self.under_way is None else self.under_way.time_s
         self.adrift |= {str(queued.id): queued for queued in self.queue if queued.id == order}
         if (latest := self.under_way) is not None and self._is_located(latest):
             self.glimpsed = latest.position
@@ -276,7 +280,8 @@ class VehicleState(Affordability):
             if located:
                 self.heard_s, self.glimpsed = _since(telemetry.located_s, telemetry), None
                 self.position = telemetry.position
-                self._look_whether_it_moved()
+                if self.heard_s > self.lost_s:
+                    self._look_whether_it_moved()
         if later and telemetry.remaining is not None and self._is_of_this_battery(telemetry):
             self.still.heard(telemetry)
             self.ledger.reconcile(

@@ -22,7 +22,7 @@ from fieldbo.messages import (
 )
 from fieldbo.pages.course import Course, Frame
 from fieldbo.results.answers import LevelSetAnswer
-from fieldbo.results.formatting import extreme, rounded
+from fieldbo.results.formatting import extreme, rounded, spent_of
 from fieldbo.runs.explanation.words import command_text, place
 
 MOST_ROWS = 500
@@ -133,7 +133,8 @@ def facts(course: Course, frame: Frame, came: Mapping[str, list[Any]]) -> list[t
         order = course.agent.issued[frame.order].order
         shown.append(("sent to", destination(course, order)))
         shown.append(("result", result_of(course, order, came.get(frame.order, []))))
-    shown.append(("cost", f"{rounded(step.cost, battery)} of {battery:,.10g} {unit}"))
+    batteries = mission.vehicles[0].batteries
+    shown.append(("cost", spent_of(step.cost, battery, unit, step.battery, batteries)))
     shown.append(("battery left", f"{rounded(step.remaining, battery)} {unit}"))
     if isinstance(answer, LevelSetAnswer):
         shown.append(("expected F1", _score(step.expected_f1)))

@@ -26,6 +26,19 @@ def rounded(value: float, whole: float, digits: int = 3) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def spent_of(spent: float, battery: float, unit: str, used: int = 1, batteries: int = 1) -> str:
+    """Return what was spent of a battery, or from how many of several.
+
+    Examples
+    --------
+    >>> spent_of(912.4, 1080.0, "s"), spent_of(2349.0, 1080.0, "s", used=3, batteries=3)
+    ('912 of 1,080 s', '2,349 s from 3 of 3 batteries of 1,080 s')
+    """
+    if batteries == 1:
+        return f"{rounded(spent, battery)} of {battery:,.10g} {unit}"
+    return f"{rounded(spent, battery)} {unit} from {used} of {batteries} batteries of {battery:,.10g} {unit}"
+
+
 def interval(ends: Sequence[float], digits: str = ".4g") -> str:
     """Return the two ends of an interval in brackets.
 

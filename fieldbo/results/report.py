@@ -10,7 +10,7 @@ from fieldbo.domain.words import compared
 from fieldbo.errors import counted
 from fieldbo.messages import EndReason
 from fieldbo.results.answers import OptimumAnswer
-from fieldbo.results.formatting import coordinates, extreme, interval, rounded
+from fieldbo.results.formatting import coordinates, extreme, interval, rounded, spent_of
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.summary import summary
 
@@ -171,10 +171,7 @@ def _against_plan(numbers: dict[str, Any]) -> str:
     """Return the cost and, if it differs by at least 1 %, the planned cost."""
     cost, planned, battery = numbers["cost"], numbers["planned_cost"], numbers["battery"]
     unit, batteries = numbers["cost_unit"], numbers.get("batteries", 1)
-    spent = f"{rounded(cost, battery)} of {battery:,.10g} {unit}"
-    if batteries > 1:
-        each = f"{batteries} batteries of {battery:,.10g} {unit}"
-        spent = f"{rounded(cost, battery)} {unit} from {numbers['batteries_used']} of {each}"
+    spent = spent_of(cost, battery, unit, numbers.get("batteries_used", 1), batteries)
     if numbers["costs"] == "unknown":
         return f"{spent}, not known beforehand"
     if cost == planned or abs(cost - planned) < _SAME * planned:
