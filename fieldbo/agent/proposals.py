@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.affordability import Affordability
 from fieldbo.agent.state import AGENT_KEYS, AgentState
 from fieldbo.costs.route import shortest_order
@@ -25,14 +26,38 @@ def suggested(mission: Mission, state: State, memory: Memory) -> Decision:
     Raises
     ------
     PolicyError
-        The policy violated its contract, or returned something else than a decision.
+        The policy violated its contract, returned something else than a decision or, before the first order
+        is settled, wrote to arrays that it was shown.
     """
+    shown = {} if state.steps else {name: (array, array.copy()) for name, array in _arrays(state).items()}
     try:
         decision = mission.policy.suggest(state, memory)
     except PolicyError as error:
         raise PolicyError(str(error).replace(THIS_POLICY, f"policy {policy_name(mission)}")) from error
     check_decision(decision, "suggest", mission)
+    changed = [
+        name for name, (array, copy) in shown.items() if not np.array_equal(array, copy, equal_nan=True)
+    ]
+    if changed:
+        raise PolicyError(
+            f"policy {policy_name(mission)} wrote to {', '.join(changed)}, which the agent goes by\n"
+            f"  fix:      change a copy: {changed[0]}.copy()"
+        )
     return with_own_reasons(decision)
+
+
+def _arrays(state: State) -> dict[str, Array | Mask]:
+    """Return the arrays in a state to which a policy might write, by name."""
+    surface = state.surface
+    arrays: dict[str, Array | Mask] = {
+        "state.surface.mean": surface.mean,
+        "state.surface.variance": surface.variance,
+        "state.surface.candidates": surface.candidates,
+        "state.domain.sites": state.domain.sites,
+        "state.position": state.position,
+        "state.rejected": state.rejected,
+    }
+    return {name: array for name, array in arrays.items() if len(array)}
 
 
 def with_own_reasons(decision: Decision) -> Decision:

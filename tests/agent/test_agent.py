@@ -21,8 +21,10 @@ from fieldbo.errors import InputError, PolicyError
 from fieldbo.messages import EndReason, Fitted, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.policies.choice import best_affordable
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.level_set.rivals import MaximumVariance
+from fieldbo.testing import small_mission
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
 
@@ -647,3 +649,46 @@ def test_a_rejected_site_in_a_box_is_not_proposed_again():
         agent.tell(Rejected(query.id, "no"))
 
     assert len(set(places)) == 6
+
+
+# -- policies that break their contract --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Careless(Policy):
+    """A policy of somebody else's, with a mistake."""
+
+    mistake: str = ""
+
+    def suggest(self, state, memory):
+        scores = state.surface.variance
+        if self.mistake == "a score that is not a number":
+            scores = scores.copy()
+            scores[3] = np.nan
+        elif self.mistake == "an array that is written to":
+            scores[0] = -1.0
+        elif self.mistake == "a site that is not a number":
+            return Decision(Query(np.full(2, np.nan)), memory)
+        elif self.mistake == "a site outside the domain":
+            return Decision(Query(state.domain.high + 1.0), memory)
+        return best_affordable(state, scores, memory)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "error"),
+    [
+        ("a score that is not a number", "policy Careless gave NaN as the score of 1 of"),
+        (
+            "an array that is written to",
+            r"policy Careless wrote to state.surface.variance(.|\n)*variance.copy",
+        ),
+        ("a site that is not a number", "policy Careless proposed .*nan, nan.*, outside the domain"),
+        ("a site outside the domain", "policy Careless proposed .*, outside the domain"),
+    ],
+)
+def test_a_mistake_of_a_policy_is_named_at_its_first_call(mistake, error):
+    agent = Agent(small_mission(Careless(mistake), initial=0))
+    with pytest.raises(PolicyError, match=error):
+        agent.ask()
+    assert agent.issued == {}
+    assert Agent(small_mission(Careless(), initial=0)).ask() is not None
