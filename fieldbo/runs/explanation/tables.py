@@ -8,6 +8,9 @@ from typing import Any
 from fieldbo.agent.agent import Agent
 from fieldbo.domain.domain import Domain
 
+SET_KEYS = {"set", "ucb", "cost", "cost_low", "plays", "plausible"}
+"""Keys of each row of a table of control sets."""
+
 
 def best_bound(agent: Agent, why: Mapping[str, Any]) -> float | None:
     """Return the confidence bound of the best average value so far; None if the policy records none."""
@@ -128,4 +131,6 @@ def number(value: Any) -> str:
         return "-"
     if isinstance(value, bool | str):
         return str(value).lower()
+    if not isinstance(value, int | float):
+        return str(value)
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -22,6 +22,7 @@ from fieldbo.messages import Action, Command, EndReason, Observation, Query
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.choice import LEFT
 from fieldbo.runs.explanation.tables import (
+    SET_KEYS,
     best_bound,
     best_table,
     is_table,
@@ -131,6 +132,48 @@ def command_line(mission: Mission, command: Command) -> str:
     return f"{command_text(mission, command)}{by}{refused}"
 
 
+def understood(agent: Agent, why: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return reasons in which the keys with a meaning of their own have the form that goes with it.
+
+    A policy of somebody else's may use them for anything; they are then shown as they are.
+    """
+    if why is None:
+        return None
+    sets, d = range(len(agent.domain.control_sets)), agent.domain.dimension
+    numbers = {"worst", "incumbent", "lcb", "had", "alpha"}
+
+    def fits(key: str, value: Any) -> bool:
+        if key in numbers:
+            return _is_number(value)
+        if key == "best":
+            return _are_candidates(value, d)
+        if key in _LISTS_OF_SETS and sets:
+            return isinstance(value, list) and all(x in sets for x in value)
+        if key == "sets" and sets:
+            return is_table(value) and all(row.keys() >= SET_KEYS and row["set"] in sets for row in value)
+        return True
+
+    return {key if fits(key, value) else f"{key} of the policy": value for key, value in why.items()}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _are_candidates(value: Any, d: int) -> bool:
+    """Return True for a list of candidates as in `Decision.why`: places with a score."""
+    return isinstance(value, list) and all(
+        isinstance(row, Mapping)
+        and isinstance(row.get("site"), list)
+        and len(row["site"]) == d
+        and all(x is None or _is_number(x) for x in row["site"])
+        and all(row.get(key) is None or isinstance(row[key], int | float | str) for key in ("value", "level"))
+        and all(row.get(key) is None or _is_number(row[key]) for key in ("cost", "left", "left_s"))
+        and {"value", *(["level"] if "level" in row else [])} <= row.keys()
+        for row in value
+    )
+
+
 def best_of(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the chosen candidate as it was issued, and the runners-up that the policy recorded.
 
@@ -147,6 +190,7 @@ def best_of(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[d
     list of dict
         See `Explanation.best`.
     """
+    why = understood(agent, why)
     vehicle, recorded = agent.vehicles[0], (why or {}).get("best", ())
     chosen: dict[str, Any] = {
         "site": [None if math.isnan(x) else x for x in query.site.tolist()],
@@ -184,6 +228,7 @@ def details(
     extra : mapping of str to str
         Further reasons by label.
     """
+    why = understood(agent, why)
     reasons = {**reasons_for(agent, query, why, best), **extra}
     width = max(map(len, reasons))
     parts = [best_table(agent, best), "\n".join(f"  {k:<{width}}  {text}" for k, text in reasons.items())]
@@ -203,7 +248,7 @@ def reasons_for(
 ) -> dict[str, str]:
     """Return the reasons for a query by label; parameters as for `details`."""
     mission, quantity = agent.mission, agent.mission.world.quantity
-    controlled = _controlled(agent.domain, query)
+    controlled, why = _controlled(agent.domain, query), understood(agent, why)
     cost = {"cost": _cost(agent, query, best[0]["cost"])}
     if why is None:
         return {"why": "an initial reading, before the policy takes over", **controlled, **cost}
