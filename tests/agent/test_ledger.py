@@ -597,10 +597,25 @@ def test_a_run_with_a_small_battery_reports_what_is_left_to_a_tenth(said):
 
 @pytest.mark.parametrize(("gap", "side"), [(271.0, "less"), (-271.0, "more")])
 def test_a_gap_between_battery_and_orders_is_noted(gap, side):
-    ledger = SimpleNamespace(battery=6000.0, unexplained=[gap])
+    ledger = Ledger(6000.0, unexplained=[gap])
     vehicle = SimpleNamespace(ledgers=(ledger,), spec=SimpleNamespace(batteries=1))
     [note] = _unexplained(vehicle, "s")
     assert note == f"the battery held 271 s {side} than the orders account for; its reports were believed"
+
+
+@pytest.mark.parametrize("estimated", [False, True])
+def test_what_the_battery_shows_beyond_the_account_is_noted(estimated):
+    ledger = Ledger(6000.0)
+    ledger.reserve("run/0", 1000.0)
+    ledger.charge("run/0", 1000.0, settles=True, uncertain=0.0 if estimated else None)
+    ledger.reconcile(5200.0, 60.0)
+    vehicle = SimpleNamespace(ledgers=(ledger,), spec=SimpleNamespace(batteries=1))
+    assert list(_unexplained(vehicle, "s")) == []
+    ledger.reconcile(5500.0, 60.0)
+    [note] = _unexplained(vehicle, "s")
+    assert note.startswith("the battery last showed 440 s more than the orders leave; its gauge may be wrong")
+    assert ('trust = "gauge"' in note) is estimated
+    assert ledger.left == 5000.0
 
 
 @pytest.mark.parametrize(
