@@ -1,6 +1,6 @@
 """Kill runs repeatedly, resume them, and check that nothing is lost.
 
-    python tests/faults/kill_resume.py --kills 300 --seed 0
+    python tests/faults/kill_resume.py --kills 500 --seed 0 --all-policies
 
 Each mission runs in a process that is killed: at a random time, or at a chosen place, such as half-way
 through a transaction, or between recording an order and sending it. Another process resumes the run, and may
@@ -34,12 +34,14 @@ import types
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import many_worlds
 
 import fieldbo
 import fieldbo.belief._lookahead_loops
@@ -116,6 +118,23 @@ MISSIONS: dict[str, Callable[[], Mission]] = {
     ),
     "faulty": lambda: replace(small_mission(Random(), battery=60.0), batch=2),
 }
+
+
+STEPS, SEEDS = 20, 300
+"""How many orders the missions of `worlds_of_all_policies` give, and in how many random worlds to look."""
+
+
+def worlds_of_all_policies() -> dict[str, Callable[[], Mission]]:
+    """Return a mission in the first random world of each policy that any of them has."""
+    first = dict[str, Mission]()
+    for seed in range(SEEDS):
+        mission = many_worlds.mission_of(seed)
+        first.setdefault(type(mission.policy).__name__, replace(mission, max_steps=STEPS))
+    return {f"a world of {name}": partial(_same, mission) for name, mission in sorted(first.items())}
+
+
+def _same(mission: Mission) -> Mission:
+    return mission
 
 
 @cache
@@ -452,7 +471,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Kill runs, let them go on, and see that nothing is lost.")
     parser.add_argument("--kills", type=int, default=20, help="of runs that are going on (20)")
     parser.add_argument("--seed", type=int, default=0, help="of the times and places (0)")
+    parser.add_argument("--all-policies", action="store_true", help="also a random world for each policy")
     asked = parser.parse_args()
+    if asked.all_policies:
+        MISSIONS.update(worlds_of_all_policies())
     began = time.monotonic()
     with TemporaryDirectory(prefix="fieldbo-kills-") as folder:
         count = Drill(asked.seed, Path(folder)).run(asked.kills)
