@@ -80,7 +80,7 @@ def obey(agent: AgentState, command: Command) -> None:
         match command.action:
             case Action.PAUSE:
                 state.paused_by |= {command.hold}
-                state.pauses.append(Pause(command.hold, command.after))
+                state.pauses.append(Pause(command.hold, command.after, state.battery_number))
             case Action.CONTINUE:
                 state.paused_by -= {command.hold}
             case Action.HOME:

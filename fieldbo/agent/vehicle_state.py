@@ -28,6 +28,8 @@ class Pause:
         Name of the hold that caused it; empty for an operator's.
     after : int
         How many orders had been issued before it.
+    battery : int
+        Number of the battery that it took from, counted from 1.
     spent, seconds : float
         Battery, in the cost unit, and time.
     left, left_s : float
@@ -36,6 +38,7 @@ class Pause:
 
     hold: str
     after: int
+    battery: int = 1
     spent: float = 0.0
     seconds: float = 0.0
     left: float = math.nan

@@ -38,6 +38,8 @@ class Account:
     battery_of : mapping of str to int
         Number of the battery with which each order was issued, counted from 1, by its id.
     batteries_used : int
+    unexplained : mapping of int to (float, float)
+        What reports took from each battery beyond its orders and pauses, if anything, and what was left.
     taken_back : set of str
         Ids of the orders that a command or a hold took back before they were done.
     """
@@ -52,6 +54,7 @@ class Account:
     pauses: tuple[Pause, ...] = ()
     battery_of: Mapping[str, int] = field(default_factory=dict)
     batteries_used: int = 1
+    unexplained: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     taken_back: Set[str] = frozenset()
 
     @classmethod
@@ -72,6 +75,9 @@ class Account:
             pauses=tuple(replace(pause) for pause in state.pauses),
             battery_of={k: number for number, k, _ in batteries},
             batteries_used=state.battery_number,
+            unexplained={
+                n: (math.fsum(b.unexplained), b.left) for n, b in enumerate(state.ledgers, 1) if b.unexplained
+            },
             taken_back=agent.withdrawn - done,
         )
 

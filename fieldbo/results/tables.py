@@ -124,7 +124,8 @@ def ledger_table(accounts: Sequence[Account], commands: Sequence[Command] = ()) 
     """Return ``ledger.csv``: one row per order, with planned and real cost and the battery left after it.
 
     A rejected order costs nothing; unknown amounts are left empty. Each command that an operator gave, and
-    that was obeyed, has a row before the first order after it; that of a pause holds what waiting took.
+    that was obeyed, has a row before the first order after it; that of a pause holds what waiting took. The
+    last row of a battery, ``unexplained``, holds what reports took beyond all that: what is spent adds up.
     """
     columns = ["vehicle", "battery", "order", "kind"]
     columns += ["planned", "spent", "left", "planned_s", "spent_s", "left_s"]
@@ -156,8 +157,11 @@ def _lines(account: Account, commands: Sequence[Command]) -> list[list[Any]]:
         row = [math.nan, command.order or "", command.action.value, *[math.nan] * 6]
         if command.action is Action.PAUSE and (pause := next(pauses, None)) is not None:
             kind = f"hold {pause.hold}" if pause.hold else "pause"
-            row = [math.nan, "", kind, 0.0, pause.spent, pause.left, 0.0, pause.seconds, pause.left_s]
+            row = [pause.battery, "", kind, 0.0, pause.spent, pause.left, 0.0, pause.seconds, pause.left_s]
         rows.append((command.after, 0, row))
+    for number, (spent, left) in account.unexplained.items():
+        last = max((order_number(id) for id, of in account.battery_of.items() if of == number), default=0)
+        rows.append((last, 2, [number, "", "unexplained", 0.0, spent, left, *[math.nan] * 3]))
     return [row for _, _, row in sorted(rows, key=lambda r: r[:2])]
 
 

@@ -1,4 +1,4 @@
-"""A few kills of the harness beside this file; hundreds of them: ``kill_resume.py --kills 500 --all-policies``."""
+"""A few kills of the harness beside this file; hundreds: ``kill_resume.py --kills 500 --all-policies``."""
 
 import re
 import subprocess

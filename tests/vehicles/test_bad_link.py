@@ -1,12 +1,14 @@
 """What a bad link may not cost: unknown positions, old and impossible reports, and time without a planner."""
 
+import csv
+import io
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from bad_link import check
+from bad_link import GAUGES, BadLink, check
 from remote_vehicles import QUICK, SETTINGS, again, mission, part, remote, until_settled_whole
 
 from fieldbo.agent.agent import Agent
@@ -23,7 +25,9 @@ from fieldbo.messages import (
     to_plain,
 )
 from fieldbo.mission.vehicle_spec import WhenLost
+from fieldbo.results.accounts import Account
 from fieldbo.results.result import Result
+from fieldbo.results.tables import ledger_table
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
@@ -43,6 +47,18 @@ def test_random_missions_over_a_bad_link_never_overdraw_the_robots_battery(missi
     counts, worst, seed = check(range(1, missions + 1))
     assert counts["lost"] > lost
     assert counts["overdrawn"] == 0, f"worst by {worst:.0%} of the battery: seed {seed}"
+
+
+@pytest.mark.parametrize("gauge", GAUGES)
+def test_the_declared_account_is_never_overdrawn_and_its_table_adds_up_whatever_the_gauge_shows(gauge):
+    """Thousands of missions: ``python tests/faults/bad_link.py --missions 2000``."""
+    for seed in range(40, 46):
+        done = BadLink(seed, gauge).run()
+        account = Account.of(done.state.agent, 0)
+        rows = list(csv.DictReader(io.StringIO(ledger_table([account]).decode())))
+        spent = math.fsum(float(row["spent"]) for row in rows if row["spent"])
+        assert spent == pytest.approx(done.spec.battery - account.left)
+        assert done.overdrawn_by_account == 0.0
 
 
 # -- where the vehicle may be ----------------------------------------------------------------------------
