@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -120,21 +121,30 @@ MISSIONS: dict[str, Callable[[], Mission]] = {
 }
 
 
+WORLD = "a world of "
 STEPS, SEEDS = 20, 300
 """How many orders the missions of `worlds_of_all_policies` give, and in how many random worlds to look."""
 
 
 def worlds_of_all_policies() -> dict[str, Callable[[], Mission]]:
-    """Return a mission in the first random world of each policy that any of them has."""
-    first = dict[str, Mission]()
+    """Return a mission in the first random world of each policy that any of them has.
+
+    Only the processes that run a mission make it: loops on several threads must not begin before a fork.
+    """
+    with get_context("spawn").Pool(1) as pool:
+        first = pool.apply(_first_seeds)
+    return {f"{WORLD}{name}": partial(_short, seed) for name, seed in sorted(first.items())}
+
+
+def _first_seeds() -> dict[str, int]:
+    first = dict[str, int]()
     for seed in range(SEEDS):
-        mission = many_worlds.mission_of(seed)
-        first.setdefault(type(mission.policy).__name__, replace(mission, max_steps=STEPS))
-    return {f"a world of {name}": partial(_same, mission) for name, mission in sorted(first.items())}
+        first.setdefault(type(many_worlds.mission_of(seed).policy).__name__, seed)
+    return first
 
 
-def _same(mission: Mission) -> Mission:
-    return mission
+def _short(seed: int) -> Mission:
+    return replace(many_worlds.mission_of(seed), max_steps=STEPS)
 
 
 @cache
@@ -365,7 +375,8 @@ class Drill:
 
     def _reference(self, name: str) -> Unbroken:
         if name not in self.unbroken:
-            mission_of(name)
+            if not name.startswith(WORLD):
+                mission_of(name)  # once, for all processes
             file = self.folder / f"{name} unbroken" / "run.sqlite"
             file.parent.mkdir()
             began = time.monotonic()
