@@ -138,19 +138,21 @@ def _on_vehicles(
         warnings += check_vehicle(file, mission, number)
     for number, (file, vehicle) in enumerate(zip(files, vehicles, strict=True)):
         place = describe_place(file, mission, number)
-        lines += [*describe_vehicle(file, vehicle, mission.world.domain), *place, *_fence(file, mission)]
+        lines += [*describe_vehicle(file, vehicle, mission.world.domain), *place, *_mavlink(file, mission)]
     return warnings, lines
 
 
-def _fence(file: LoadedVehicleFile, mission: Mission) -> list[str]:
-    """Return lines on the fence of a MAVLink vehicle; none for others."""
+def _mavlink(file: LoadedVehicleFile, mission: Mission) -> list[str]:
+    """Return lines on the heading, the heights and the fence of a MAVLink vehicle; none for others."""
     from fieldbo.vehicles.mavlink.fence_check import describe_geofence
     from fieldbo.vehicles.mavlink.link import Mavlink
+    from fieldbo.vehicles.mavlink.stance import describe_stance, faced
 
     if not isinstance(file.link, Mavlink):
         return []
     fence = file.link.geofence(mission, file.settings.ground(mission.world.domain))
-    return describe_geofence(fence, mission, file.link.upload_fence)
+    stance = describe_stance(faced(file.link, fence.ground), fence.ground, mission)
+    return [*stance, *describe_geofence(fence, mission, file.link.upload_fence)]
 
 
 def _beyond_truth(mission: Mission) -> list[str]:

@@ -80,6 +80,7 @@ def plan(
     from fieldbo.vehicles.checks import check_tolerances, doubts
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.fence_check import check_geofence
+    from fieldbo.vehicles.mavlink.stance import describe_stance, faced
 
     if stay is not None and not 0 <= stay < float("inf"):
         raise InputError(f"stay = {stay}", expected="a number of seconds, at least 0", where="--stay")
@@ -95,6 +96,7 @@ def plan(
     chosen = _chosen(flights, upload, upload_battery)
     check_tolerances(loaded, mission)
     fence = link.geofence(mission, loaded.settings.ground(mission.world.domain))
+    link = faced(link, fence.ground)
     within = loaded.settings.arrival.within
     routes = [flight_plan.waypoints(flight.way, fence, flight.stay_s, within) for flight in flights]
     home = mission.vehicles[0].start if mission.vehicles[0].home is None else mission.vehicles[0].home
@@ -113,7 +115,8 @@ def plan(
         _write(file, flight_plan.plan_file(route, fence, link, home))
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
-    typer.echo("\n".join(_place(loaded, mission)))
+    for line in [*_place(loaded, mission), *describe_stance(link, fence.ground, mission)]:
+        typer.echo(line.strip())
     for flight, file, route, total in zip(flights, files, routes, totals, strict=True):
         which = _which(flight, flights)
         sites = sum(waypoint.is_site for waypoint in route)
@@ -154,7 +157,7 @@ def _place(loaded: LoadedVehicleFile, mission: Mission) -> list[str]:
 
     frame = loaded.settings.frame
     axes = [f"axes      {axes_lead(frame)}"] if frame is not None and frame.axes else []
-    return [*axes, *(line.strip() for line in describe_place(loaded, mission))]
+    return [*axes, *describe_place(loaded, mission)]
 
 
 def _write(file: Path, text: str) -> None:

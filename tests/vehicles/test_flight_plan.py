@@ -31,7 +31,7 @@ from fieldbo.vehicles.mavlink.fence import Fence
 from fieldbo.vehicles.mavlink.flight_plan import Waypoint, plan_file, waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.mavlink.settings import located
+from fieldbo.vehicles.mavlink.stance import located
 from fieldbo.vehicles.mavlink.track import Track, Visit, declared, track
 from fieldbo.vehicles.simulated import Simulated
 
@@ -89,7 +89,7 @@ def test_an_invalid_setting_is_an_error(keys, message):
 
 def test_without_a_place_on_the_ground_an_error_shows_the_table_that_is_missing():
     with pytest.raises(VehicleError, match=r'\[frame\]\norigin = (.|\n)*along = "along"'):
-        located(None, LAKE)
+        located(None, LAKE, Mavlink())
 
 
 # -- the fence -------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
 from fieldbo.vehicles.mavlink.fence_check import check_geofence
 from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
-from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
+from fieldbo.vehicles.mavlink.settings import MavlinkSettings
+from fieldbo.vehicles.mavlink.stance import faced, located, places_armed
 from fieldbo.vehicles.remote.fixes import Fixes
 from fieldbo.vehicles.remote.link import Capacity, Connection, Link, OnReport
 
@@ -41,7 +42,7 @@ class Mavlink(MavlinkSettings, Link):
         VehicleError
             pymavlink is not installed, the domain's place is unknown, or the sensor has several settings.
         InputError
-            The fence contradicts the world or the mission.
+            The fence contradicts the world or the mission, or `yaw` points away from the wall.
         """
         fence = self.geofence(mission, ground)
         if mission.world.sensor.settings > 1:
@@ -53,7 +54,7 @@ class Mavlink(MavlinkSettings, Link):
 
         _ = self.signing_key  # raises an error here rather than in the station's thread
         check_geofence(fence, mission)
-        return GroundStation(self, fence, Fixes(mission), on_report)
+        return GroundStation(faced(self, fence.ground), fence, Fixes(mission), on_report)
 
     def capacity(self, domain: Domain) -> Capacity | None:
         """Return what is left next to positions at 5 Hz, heartbeats and the battery at 1 Hz."""
@@ -74,7 +75,8 @@ class Mavlink(MavlinkSettings, Link):
         VehicleError
             Where the domain lies is unknown.
         InputError
-            The world and the vehicle file have no area in common, or several, or `stand_off` does not fit
-            the world.
+            The world and the vehicle file have no area in common, or several; `stand_off` does not fit the
+            world; or relative heights count from several places.
         """
-        return geofence(mission, located(ground, mission.world.domain.axes, self.stand_off), self.fence)
+        axes = mission.world.domain.axes
+        return geofence(mission, located(ground, axes, self, places_armed(mission)), self.fence)
