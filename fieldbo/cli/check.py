@@ -145,14 +145,17 @@ def _on_vehicles(
 def _mavlink(file: LoadedVehicleFile, mission: Mission) -> list[str]:
     """Return lines on the heading, the heights and the fence of a MAVLink vehicle; none for others."""
     from fieldbo.vehicles.mavlink.fence_check import describe_geofence
+    from fieldbo.vehicles.mavlink.fence_storage import simplified
     from fieldbo.vehicles.mavlink.link import Mavlink
     from fieldbo.vehicles.mavlink.stance import describe_stance, faced
 
     if not isinstance(file.link, Mavlink):
         return []
-    fence = file.link.geofence(mission, file.settings.ground(mission.world.domain))
+    whole = file.link.geofence(mission, file.settings.ground(mission.world.domain))
+    fence = file.link.guarding(whole, mission)
     stance = describe_stance(faced(file.link, fence.ground), fence.ground, mission)
-    return [*stance, *describe_geofence(fence, mission, file.link.upload_fence)]
+    fenced = describe_geofence(fence, mission, file.link)
+    return [*stance, *fenced, *(f"  fence     {line}" for line in simplified(whole, fence, file.link))]
 
 
 def _beyond_truth(mission: Mission) -> list[str]:

@@ -80,23 +80,22 @@ def plan(
     from fieldbo.vehicles.checks import check_tolerances, doubts
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.fence_check import check_geofence
+    from fieldbo.vehicles.mavlink.fence_storage import routed, simplified, storable, too_many
     from fieldbo.vehicles.mavlink.stance import describe_stance, faced
 
-    if stay is not None and not 0 <= stay < float("inf"):
-        raise InputError(f"stay = {stay}", expected="a number of seconds, at least 0", where="--stay")
     loaded, link = _vehicle(vehicle)
     if (run := _run_of_the_same_name(source)) is not None:
         typer.echo(f"{source} is a mission and a run; this plans the mission. The run: fieldbo plan {run}")
-    mission, flights = _flights(source, set_ or [], loaded.settings.battery.full)
-    if stay is not None:
-        flights = [flight.staying(stay) for flight in flights]
+    mission, flights = _flights(source, set_ or [], loaded.settings.battery.full, stay)
     files = _files(out or Path(f"{Path(source).stem}.plan"), flights)
     for file in files:
         _check_free(file)
     chosen = _chosen(flights, upload, upload_battery)
     check_tolerances(loaded, mission)
-    fence = link.geofence(mission, loaded.settings.ground(mission.world.domain))
-    link = faced(link, fence.ground)
+    whole = link.geofence(mission, loaded.settings.ground(mission.world.domain))
+    link = faced(link, whole.ground)
+    needed = routed([flight.way.points for flight in flights], mission, whole)
+    fence = storable(whole, link, needed, "plan a shorter route")
     within = loaded.settings.arrival.within
     routes = [flight_plan.waypoints(flight.way, fence, flight.stay_s, within) for flight in flights]
     home = mission.vehicles[0].start if mission.vehicles[0].home is None else mission.vehicles[0].home
@@ -109,14 +108,16 @@ def plan(
             fix="shorten the stays with --stay, or plan a mission that samples less; without an upload, the "
             "plan is written all the same",
         )
-    warnings = [*check_geofence(fence, mission), *doubts(loaded, mission), *filter(None, [*beyond, too_long])]
-    warnings += _left_over(files)
+    warnings = [*check_geofence(whole, mission), *doubts(loaded, mission), *_left_over(files)]
+    warnings += filter(None, [too_many(fence, link), *beyond, too_long])
     for file, route in zip(files, routes, strict=True):
         _write(file, flight_plan.plan_file(route, fence, link, home))
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
     for line in [*_place(loaded, mission), *describe_stance(link, fence.ground, mission)]:
         typer.echo(line.strip())
+    for line in simplified(whole, fence, link):
+        typer.echo(f"fence     {line}")
     for flight, file, route, total in zip(flights, files, routes, totals, strict=True):
         which = _which(flight, flights)
         sites = sum(waypoint.is_site for waypoint in route)
@@ -261,21 +262,27 @@ def _priced(
     return totals, beyond, f"{sum(waypoints)} waypoints {too_long}" if too_long else ""
 
 
-def _flights(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, list[Flight]]:
-    """Return a mission, and its flights or those of its run."""
+def _flights(
+    source: str, pairs: list[str], full: float | str | None, stay: float | None
+) -> tuple[Mission, list[Flight]]:
+    """Return a mission, and its flights or those of its run, with stays of so many seconds, if given."""
     from fieldbo.cli.settings import overrides
     from fieldbo.errors import InputError
     from fieldbo.mission.load import load_mission
     from fieldbo.runs.flights import flights_of_mission, flights_of_run
 
+    if stay is not None and not 0 <= stay < float("inf"):
+        raise InputError(f"stay = {stay}", expected="a number of seconds, at least 0", where="--stay")
     if _is_mission(source):
         mission = load_mission(source, overrides(pairs), full)
-        return mission, flights_of_mission(mission)
-    if pairs:
+        flights = flights_of_mission(mission)
+    elif pairs:
         raise InputError(
             "--set does not apply to a run", expected="a mission; a run cannot be changed", where="--set"
         )
-    return flights_of_run(source)
+    else:
+        mission, flights = flights_of_run(source)
+    return mission, flights if stay is None else [flight.staying(stay) for flight in flights]
 
 
 def _is_mission(source: str) -> bool:

@@ -29,7 +29,7 @@ from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mavlink import flight_plan
 from fieldbo.vehicles.mavlink.fence import Fence
 from fieldbo.vehicles.mavlink.flight_plan import Waypoint, plan_file, waypoints
-from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
+from fieldbo.vehicles.mavlink.geofence import GeoFence, Zone, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
 from fieldbo.vehicles.mavlink.stance import located
 from fieldbo.vehicles.mavlink.track import Track, Visit, declared, track
@@ -296,6 +296,16 @@ def test_ardupilot_gets_the_missions_home_as_item_0(monkeypatch, autopilot, plac
 
     got = [GROUND.from_geodetic([item.x, item.y, item.z])[0, 0] for item in wire.items]
     assert got == pytest.approx(places, abs=1e-3)
+
+
+def test_a_fence_that_the_autopilot_turns_out_not_to_store_is_not_sent(monkeypatch):
+    wire = Wire(12)
+    monkeypatch.setattr(flight_plan, "_open", lambda link: nullcontext(wire))
+    monkeypatch.setattr(flight_plan, "settle_fence", lambda *_: pytest.fail("it was sent"))
+    round_about = [(47.0 + math.cos(turn), 8.0 + math.sin(turn)) for turn in np.linspace(0, 6.2, 64)]
+    fence = GeoFence(GROUND, (Zone(True, tuple(round_about)),))
+    with pytest.raises(VehicleError, match=r'64 points, but PX4 stores 63(.|\n)*set firmware = "px4"'):
+        flight_plan.upload([], fence, Mavlink(upload_fence=True), HOME)
 
 
 # -- the command -----------------------------------------------------------------------------------------

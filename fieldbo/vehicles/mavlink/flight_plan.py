@@ -10,14 +10,15 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, VehicleError
+from fieldbo.vehicles.mavlink.fence_storage import too_many
 from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.mavlink.track import Track, firsts, stays
@@ -28,6 +29,7 @@ _WAYPOINT, _YAW, _SPEED = 16, 115, 178  # MAV_CMD_NAV_WAYPOINT, _CONDITION_YAW, 
 _SHOOT, _CAPTURE = 203, 2000  # MAV_CMD_DO_DIGICAM_CONTROL, MAV_CMD_IMAGE_START_CAPTURE
 _MISSION_FRAME = 2  # MAV_FRAME_MISSION: the item has no place
 _FIRMWARE = {None: 0, "ardupilot": 3, "px4": 12}  # MAV_AUTOPILOT
+_AUTOPILOTS: dict[int, Literal["ardupilot", "px4"]] = {3: "ardupilot", 12: "px4"}
 _VEHICLES = {None: 0, "plane": 1, "copter": 2, "rover": 10, "boat": 11, "submarine": 12}  # MAV_TYPE
 _USUAL_SPEED = 5.0
 _DIGITS = 9  # of degrees in files: a tenth of a millimetre
@@ -238,6 +240,15 @@ def _open(link: MavlinkSettings) -> Iterator[Transfer]:
         wire.close()
 
 
+def _check_storage(fence: GeoFence, link: MavlinkSettings, autopilot: int) -> None:
+    """Raise a `VehicleError` if the fence is to be uploaded, and this autopilot cannot store it."""
+    firmware = _AUTOPILOTS.get(autopilot)
+    if firmware is None or not link.upload_fence:
+        return
+    if why := too_many(fence, replace(link, firmware=firmware)):
+        raise VehicleError(f"{why}\n  fix:      set firmware = {json.dumps(firmware)} in [link]")
+
+
 def upload(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings, home: Array) -> list[str]:
     """Upload the route to the vehicle, replacing its mission, and settle the fence; return what to report.
 
@@ -250,7 +261,9 @@ def upload(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings, ho
     """
     with _open(link) as wire:
         mission = items(route, link)
-        if wire.autopilot() == _FIRMWARE["ardupilot"]:  # which overwrites item 0 with its home
+        autopilot = wire.autopilot()
+        _check_storage(fence, link, autopilot)
+        if autopilot == _FIRMWARE["ardupilot"]:  # which overwrites item 0 with its home
             mission = [_home(fence.ground.geodetic(home)[0].tolist(), link), *mission]
         notes = settle_fence(wire, fence, link.upload_fence)  # before the mission that needs it
         wire.upload(mission)

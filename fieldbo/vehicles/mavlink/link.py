@@ -15,6 +15,7 @@ from fieldbo.errors import VehicleError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
 from fieldbo.vehicles.mavlink.fence_check import check_geofence
+from fieldbo.vehicles.mavlink.fence_storage import storable, whole_world
 from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.mavlink.stance import faced, located, places_armed
@@ -42,9 +43,10 @@ class Mavlink(MavlinkSettings, Link):
         VehicleError
             pymavlink is not installed, the domain's place is unknown, or the sensor has several settings.
         InputError
-            The fence contradicts the world or the mission, or `yaw` points away from the wall.
+            The fence contradicts the world or the mission, or has more points than the autopilot stores; or
+            `yaw` points away from the wall.
         """
-        fence = self.geofence(mission, ground)
+        fence = self.guarding(self.geofence(mission, ground), mission)
         if mission.world.sensor.settings > 1:
             raise VehicleError(
                 f"the sensor of {mission.world.name} has {mission.world.sensor.settings} settings, "
@@ -80,3 +82,16 @@ class Mavlink(MavlinkSettings, Link):
         """
         axes = mission.world.domain.axes
         return geofence(mission, located(ground, axes, self, places_armed(mission)), self.fence)
+
+    def guarding(self, fence: GeoFence, mission: Mission) -> GeoFence:
+        """Return the fence for guided flight: as the autopilot stores it, if it is uploaded.
+
+        Raises
+        ------
+        InputError
+            The autopilot does not store it, even with as few points as the mission's routes allow.
+        """
+        if not self.upload_fence:
+            return fence
+        otherwise = "or set upload_fence = false; the fence of a plan needs to hold only its own route"
+        return storable(fence, self, whole_world(mission, fence), otherwise)

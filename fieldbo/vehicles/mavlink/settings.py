@@ -54,9 +54,13 @@ class MavlinkSettings:
     """Replace the vehicle's own fence with fieldbo's, before the first order and with plan --upload; by
     default the two are only compared, and differences are reported."""
     firmware: Literal["ardupilot", "px4"] | None = None
-    """Firmware of the autopilot, for plans."""
+    """Firmware of the autopilot, for plans, and for how many points of a fence it stores."""
     vehicle: Literal["boat", "rover", "copter", "plane", "submarine"] | None = None
-    """Type of the vehicle, for plans."""
+    """Type of the vehicle, for plans, and for how many points of a fence it stores."""
+    fence_points: Annotated[int, Field(ge=3)] | None = None
+    """How many points of a fence the autopilot stores, by default 63 on PX4 (boards with little memory: 15),
+    70 on ArduPilot's copters and 84 on its other vehicles (on an SD card more: BRD_SD_FENCE). A fence of more
+    is simplified, so that it allows less."""
     speed: Annotated[float, Field(gt=0)] | None = None
     """Speed over ground in plans, in m/s."""
     yaw: Annotated[float, Field(ge=0, lt=360)] | None = None
