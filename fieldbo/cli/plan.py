@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,9 @@ EXAMPLES = """
 
 `fieldbo plan lake-lawnmower --vehicle boat.toml --upload` - write the sweep, and upload it to the vehicle
 
+`fieldbo plan lake-lawnmower --vehicle boat.toml --format wpl` - write the sweep for MAVProxy or Mission
+Planner: *lake-lawnmower.waypoints* and *lake-lawnmower-fence.waypoints*
+
 `fieldbo plan three-batteries-1 --vehicle boat.toml --upload-battery 2` - write a plan for each battery, and
 upload that of the second one
 
@@ -33,6 +37,13 @@ a mission with several batteries has one plan for each. A plan is checked agains
 and includes the fence, which is built from the world's outline and obstacles and the limits in *[link]*.
 Taking off, landing and starting the plan are up to the pilot.
 """
+
+
+class Format(StrEnum):
+    """Formats of plans."""
+
+    plan = "plan"
+    wpl = "wpl"
 
 
 def plan(
@@ -48,11 +59,19 @@ def plan(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File to write; by default *NAME.plan* in this folder. With several batteries, "
-            "*NAME-battery-1.plan* and so on.",
+            help="File to write; by default *NAME.plan* or *NAME.waypoints* in this folder. With several "
+            "batteries, *NAME-battery-1.plan* and so on.",
             metavar="FILE",
         ),
     ] = None,
+    format_: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="*plan* is for QGroundControl; *wpl*, for MAVProxy and Mission Planner, is the text QGC WPL "
+            "110, with the fence in a file of its own.",
+        ),
+    ] = Format.plan,
     stay: Annotated[
         float | None,
         typer.Option(
@@ -72,10 +91,11 @@ def plan(
         typer.Option("--set", help="Override a key of the mission; repeatable.", metavar="TABLE.KEY=VALUE"),
     ] = None,
 ) -> None:
-    """Write a survey as a QGroundControl plan for each battery, and optionally upload one to the vehicle.
+    """Write a survey as a plan for each battery, and optionally upload one to the vehicle.
 
     Use this when the autopilot is to follow the whole route by itself, without fieldbo.
     """
+    from fieldbo.cli.plan_files import PlanFiles
     from fieldbo.errors import InputError
     from fieldbo.vehicles.checks import check_tolerances, doubts
     from fieldbo.vehicles.mavlink import flight_plan
@@ -87,9 +107,8 @@ def plan(
     if (run := _run_of_the_same_name(source)) is not None:
         typer.echo(f"{source} is a mission and a run; this plans the mission. The run: fieldbo plan {run}")
     mission, flights = _flights(source, set_ or [], loaded.settings.battery.full, stay)
-    files = _files(out or Path(f"{Path(source).stem}.plan"), flights)
-    for file in files:
-        _check_free(file)
+    batteries = [flight.battery for flight in flights]
+    files = PlanFiles.of(Path(source).stem, format_ is Format.wpl, out, batteries)
     chosen = _chosen(flights, upload, upload_battery)
     check_tolerances(loaded, mission)
     whole = link.geofence(mission, loaded.settings.ground(mission.world.domain))
@@ -108,22 +127,23 @@ def plan(
             fix="shorten the stays with --stay, or plan a mission that samples less; without an upload, the "
             "plan is written all the same",
         )
-    warnings = [*check_geofence(whole, mission), *doubts(loaded, mission), *_left_over(files)]
+    warnings = [*check_geofence(whole, mission), *doubts(loaded, mission), *files.doubts(link)]
     warnings += filter(None, [too_many(fence, link), *beyond, too_long])
-    for file, route in zip(files, routes, strict=True):
-        _write(file, flight_plan.plan_file(route, fence, link, home))
+    files.write(routes, fence, link, home)
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
     for line in [*_place(loaded, mission), *describe_stance(link, fence.ground, mission)]:
         typer.echo(line.strip())
     for line in simplified(whole, fence, link):
         typer.echo(f"fence     {line}")
-    for flight, file, route, total in zip(flights, files, routes, totals, strict=True):
+    for flight, file, route, total in zip(flights, files.missions, routes, totals, strict=True):
         which = _which(flight, flights)
         sites = sum(waypoint.is_site for waypoint in route)
         typer.echo(f"{which}wrote {len(route)} waypoints, {sites} of them at sites, to {file}")
         if total:
             typer.echo(f"{which}travel and stays take about {total}")
+    for line in files.beside(fence):
+        typer.echo(line)
     if chosen is not None:
         route = routes[chosen]
         for note in flight_plan.upload(route, fence, link, home):
@@ -161,38 +181,9 @@ def _place(loaded: LoadedVehicleFile, mission: Mission) -> list[str]:
     return [*axes, *describe_place(loaded, mission)]
 
 
-def _write(file: Path, text: str) -> None:
-    """Write a file, or raise an `InputError`."""
-    from fieldbo.errors import InputError
-
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{file} cannot be written: {error.strerror}", where="--out") from None
-
-
 def _which(flight: Flight, flights: Sequence[Flight]) -> str:
     """Return which of several batteries a line is about; nothing if there is only one."""
     return f"battery {flight.battery}: " if len(flights) > 1 else ""
-
-
-def _files(file: Path, flights: Sequence[Flight]) -> list[Path]:
-    """Return the file of each flight; with several, their names sort in the order of the batteries."""
-    if len(flights) == 1:
-        return [file]
-    digits = len(str(flights[-1].battery))
-    return [
-        file.with_name(f"{file.stem}-battery-{flight.battery:0{digits}d}{file.suffix}") for flight in flights
-    ]
-
-
-def _left_over(files: Sequence[Path]) -> list[str]:
-    """Return warnings about files of further batteries, from an earlier plan of the same name."""
-    if len(files) == 1:
-        return []
-    first = files[0]
-    others = first.parent.glob(f"{first.stem.rpartition('-')[0]}-*{first.suffix}")
-    return [f"{file} is left over from an earlier plan" for file in sorted(others) if file not in files]
 
 
 def _chosen(flights: Sequence[Flight], upload: bool, battery: int | None) -> int | None:
@@ -222,27 +213,6 @@ def _chosen(flights: Sequence[Flight], upload: bool, battery: int | None) -> int
             fix=f"upload each before its flight, the first one with --upload-battery {numbers[0]}",
         )
     return 0 if upload else None
-
-
-def _check_free(file: Path) -> None:
-    """Raise an `InputError` if a file exists that fieldbo did not write."""
-    import json
-
-    from fieldbo.errors import InputError
-
-    if not file.is_file():
-        return
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict) or content.get("groundStation") != "fieldbo":
-        raise InputError(
-            f"{file} exists, and is not a plan that fieldbo wrote",
-            expected="a new file, or a plan of fieldbo to replace",
-            where="--out",
-            fix="choose another name with --out, or move the file away",
-        )
 
 
 def _priced(

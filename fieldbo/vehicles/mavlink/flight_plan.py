@@ -1,4 +1,4 @@
-"""Plans that an autopilot follows by itself, in QGroundControl's file format and as MAVLink items.
+"""Plans that an autopilot follows by itself, as MAVLink items, and their upload.
 
 A plan is a sequence of waypoints that follow the routes as they were priced, around obstacles. Taking off and
 landing are up to the pilot.
@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,14 +25,11 @@ from fieldbo.vehicles.mavlink.track import Track, firsts, stays
 from fieldbo.vehicles.mavlink.transfer import Item, Transfer, settle_fence
 from fieldbo.vehicles.mavlink.wire import mavutil, opened
 
-_WAYPOINT, _YAW, _SPEED = 16, 115, 178  # MAV_CMD_NAV_WAYPOINT, _CONDITION_YAW, _DO_CHANGE_SPEED
+WAYPOINT, _YAW, _SPEED = 16, 115, 178  # MAV_CMD_NAV_WAYPOINT, _CONDITION_YAW, _DO_CHANGE_SPEED
 _SHOOT, _CAPTURE = 203, 2000  # MAV_CMD_DO_DIGICAM_CONTROL, MAV_CMD_IMAGE_START_CAPTURE
 _MISSION_FRAME = 2  # MAV_FRAME_MISSION: the item has no place
-_FIRMWARE = {None: 0, "ardupilot": 3, "px4": 12}  # MAV_AUTOPILOT
-_AUTOPILOTS: dict[int, Literal["ardupilot", "px4"]] = {3: "ardupilot", 12: "px4"}
-_VEHICLES = {None: 0, "plane": 1, "copter": 2, "rover": 10, "boat": 11, "submarine": 12}  # MAV_TYPE
-_USUAL_SPEED = 5.0
-_DIGITS = 9  # of degrees in files: a tenth of a millimetre
+_ARDUPILOT, _PX4 = 3, 12  # MAV_AUTOPILOT
+_AUTOPILOTS: dict[int, Literal["ardupilot", "px4"]] = {_ARDUPILOT: "ardupilot", _PX4: "px4"}
 
 
 @dataclass(frozen=True)
@@ -113,13 +110,13 @@ def items(route: Sequence[Waypoint], link: MavlinkSettings) -> list[Item]:
     frame = 5 if link.altitude == "absolute" else 6  # MAV_FRAME_GLOBAL_INT, _GLOBAL_RELATIVE_ALT_INT
     for point in route:
         params = (point.stay_s, point.within, 0.0, yaw)
-        found.append(Item(_WAYPOINT, frame, params, point.latitude, point.longitude, point.altitude))
+        found.append(Item(WAYPOINT, frame, params, point.latitude, point.longitude, point.altitude))
         if link.camera and point.is_site:
             found.append(_photo(link))
     return found
 
 
-def _home(place: Sequence[float], link: MavlinkSettings) -> Item:
+def home_item(place: Sequence[float], link: MavlinkSettings) -> Item:
     """Return the item of a home at latitude, longitude and altitude."""
     latitude, longitude, altitude = place
     return items([Waypoint(latitude, longitude, altitude, is_site=False)], link)[-1]
@@ -130,89 +127,6 @@ def _photo(link: MavlinkSettings) -> Item:
     if link.firmware == "ardupilot":
         return Item(_SHOOT, _MISSION_FRAME, (0.0, 0.0, 0.0, 0.0), x=1.0)
     return Item(_CAPTURE, _MISSION_FRAME, (0.0, 0.0, 1.0, 0.0))
-
-
-# -- QGroundControl ----------------------------------------------------------------------------------------
-
-
-def plan_file(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings, home: Array) -> str:
-    """Return the text of a ``.plan`` file, including the fence.
-
-    Parameters
-    ----------
-    route : sequence of Waypoint
-    fence : GeoFence
-    link : MavlinkSettings
-    home : (d,) array
-        The planned home, in the domain's axes.
-    """
-    speed = _USUAL_SPEED if link.speed is None else link.speed
-    plan = {
-        "fileType": "Plan",
-        "groundStation": "fieldbo",
-        "version": 1,
-        "mission": {
-            "version": 2,
-            "firmwareType": _FIRMWARE[link.firmware],
-            "vehicleType": _VEHICLES[link.vehicle],
-            "globalPlanAltitudeMode": _altitude_mode(link),
-            "cruiseSpeed": speed,
-            "hoverSpeed": speed,
-            "plannedHomePosition": _in_file(fence.ground.geodetic(home)[0].tolist()),
-            "items": [_simple(number, item, link) for number, item in enumerate(items(route, link), start=1)],
-        },
-        "geoFence": _geofence(fence),
-        "rallyPoints": {"points": [], "version": 2},
-    }
-    return json.dumps(plan, indent=4, allow_nan=False) + "\n"
-
-
-def _in_file(place: Sequence[float]) -> list[float]:
-    """Return latitude, longitude and what follows as a file holds them."""
-    latitude, longitude, *rest = place
-    return [round(latitude, _DIGITS), round(longitude, _DIGITS), *rest]
-
-
-def _altitude_mode(link: MavlinkSettings) -> int:
-    return 2 if link.altitude == "absolute" else 1
-
-
-def _simple(number: int, item: Item, link: MavlinkSettings) -> dict[str, Any]:
-    """Return a simple item; a yaw of null leaves the heading to the vehicle."""
-    params = [
-        None if math.isnan(value) else value for value in (*item.params, *_in_file((item.x, item.y, item.z)))
-    ]
-    simple = {
-        "type": "SimpleItem",
-        "autoContinue": True,
-        "command": item.command,
-        "doJumpId": number,
-        "frame": {5: 0, 6: 3}.get(item.frame, item.frame),  # in files, as if degrees were no integers
-        "params": params,
-    }
-    if item.command == _WAYPOINT:
-        mode = _altitude_mode(link)
-        simple |= {"Altitude": item.z, "AltitudeMode": mode, "AMSLAltAboveTerrain": None}
-    return simple
-
-
-def _geofence(fence: GeoFence) -> dict[str, Any]:
-    """Return the fence's polygons and circles."""
-    polygons = [
-        {"inclusion": zone.inclusion, "polygon": [_in_file(corner) for corner in zone.corners], "version": 1}
-        for zone in fence.zones
-        if zone.corners
-    ]
-    circles = [
-        {
-            "circle": {"center": _in_file(zone.centre), "radius": zone.radius},
-            "inclusion": zone.inclusion,
-            "version": 1,
-        }
-        for zone in fence.zones
-        if not zone.corners
-    ]
-    return {"circles": circles, "polygons": polygons, "version": 2}
 
 
 # -- upload ------------------------------------------------------------------------------------------------
@@ -263,8 +177,8 @@ def upload(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings, ho
         mission = items(route, link)
         autopilot = wire.autopilot()
         _check_storage(fence, link, autopilot)
-        if autopilot == _FIRMWARE["ardupilot"]:  # which overwrites item 0 with its home
-            mission = [_home(fence.ground.geodetic(home)[0].tolist(), link), *mission]
+        if autopilot == _ARDUPILOT:  # which overwrites item 0 with its home
+            mission = [home_item(fence.ground.geodetic(home)[0].tolist(), link), *mission]
         notes = settle_fence(wire, fence, link.upload_fence)  # before the mission that needs it
         wire.upload(mission)
     return notes
