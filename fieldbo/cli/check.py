@@ -147,6 +147,7 @@ def _mavlink(file: LoadedVehicleFile, mission: Mission) -> list[str]:
     from fieldbo.vehicles.mavlink.fence_check import describe_geofence
     from fieldbo.vehicles.mavlink.fence_storage import simplified
     from fieldbo.vehicles.mavlink.link import Mavlink
+    from fieldbo.vehicles.mavlink.return_home import from_sites
     from fieldbo.vehicles.mavlink.stance import describe_stance, faced
 
     if not isinstance(file.link, Mavlink):
@@ -155,7 +156,9 @@ def _mavlink(file: LoadedVehicleFile, mission: Mission) -> list[str]:
     fence = file.link.guarding(whole, mission)
     stance = describe_stance(faced(file.link, fence.ground), fence.ground, mission)
     fenced = describe_geofence(fence, mission, file.link)
-    return [*stance, *fenced, *(f"  fence     {line}" for line in simplified(whole, fence, file.link))]
+    fewer = (f"  fence     {line}" for line in simplified(whole, fence, file.link))
+    by_itself = (f"warning: {warning}" for warning in from_sites(mission, fence))
+    return [*stance, *fenced, *fewer, *by_itself]
 
 
 def _beyond_truth(mission: Mission) -> list[str]:

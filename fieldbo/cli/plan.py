@@ -101,6 +101,7 @@ def plan(
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.fence_check import check_geofence
     from fieldbo.vehicles.mavlink.fence_storage import routed, simplified, storable, too_many
+    from fieldbo.vehicles.mavlink.return_home import from_waypoints
     from fieldbo.vehicles.mavlink.stance import describe_stance, faced
 
     loaded, link = _vehicle(vehicle)
@@ -129,6 +130,8 @@ def plan(
         )
     warnings = [*check_geofence(whole, mission), *doubts(loaded, mission), *files.doubts(link)]
     warnings += filter(None, [too_many(fence, link), *beyond, too_long])
+    for flight, route in zip(flights, routes, strict=True):
+        warnings += from_waypoints(mission, fence, route, flight.way.points[0], _which(flight, flights))
     files.write(routes, fence, link, home)
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)

@@ -192,8 +192,8 @@ def test_check_says_which_fence_an_autopilot_cannot_hold(command):
 @pytest.mark.parametrize(("firmware", "held"), [("px4", 63), ("ardupilot", 69)])
 def test_a_plan_carries_a_fence_that_its_firmware_stores(command, firmware, held):
     mission, _ = lake(corners=200)
-    code, out, err = command("plan", "sweep.toml", "--vehicle", boat(f'firmware = "{firmware}"'))
-    assert (code, err) == (0, "")
+    code, out, _ = command("plan", "sweep.toml", "--vehicle", boat(f'firmware = "{firmware}"'))
+    assert code == 0
     assert "fence     simplified from 2" in out
     plan = json.loads(Path("sweep.plan").read_text())
     corners = [polygon["polygon"] for polygon in plan["geoFence"]["polygons"]]
