@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +11,10 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fieldbo.messages import Query
     from fieldbo.mission.mission import Mission
-    from fieldbo.vehicles.mavlink.flight_plan import Track
+    from fieldbo.runs.flights import Flight
+    from fieldbo.vehicles.file import LoadedVehicleFile
+    from fieldbo.vehicles.mavlink.link import Mavlink
 
 EXAMPLES = """
 **Examples**
@@ -24,16 +25,25 @@ EXAMPLES = """
 
 `fieldbo plan lake-lawnmower --vehicle boat.toml --upload` - write the sweep, and upload it to the vehicle
 
+`fieldbo plan lake-lawnmower --vehicle boat.toml --format wpl` - write the sweep for MAVProxy or Mission
+Planner: *lake-lawnmower.waypoints* and *lake-lawnmower-fence.waypoints*
+
+`fieldbo plan three-batteries-1 --vehicle boat.toml --upload-battery 2` - write a plan for each battery, and
+upload that of the second one
+
 The vehicle file states where the domain lies (*[frame]*) and how to reach the vehicle (*[link]* of kind
-"mavlink"). The plan follows the routes around obstacles from the mission's start to each site, and home. It
-is checked against the fence, and includes it; the fence is built from the world's outline and obstacles and
-the limits in *[link]*. Taking off, landing and starting the plan are up to the pilot.
+"mavlink"). The plan follows the routes around obstacles from the mission's start to each site, and home;
+a mission with several batteries has one plan for each. A plan is checked against the battery and the fence,
+and includes the fence, which is built from the world's outline and obstacles and the limits in *[link]*.
+Taking off, landing and starting the plan are up to the pilot.
 """
 
-_USUAL_STAY_S = 5.0
 
-_NEEDS_NO_READINGS = ("lawnmower", "random")
-"""Policies whose route does not depend on the readings."""
+class Format(StrEnum):
+    """Formats of plans."""
+
+    plan = "plan"
+    wpl = "wpl"
 
 
 def plan(
@@ -48,8 +58,20 @@ def plan(
     vehicle: Annotated[Path, typer.Option(help="The vehicle file.", metavar="FILE")],
     out: Annotated[
         Path | None,
-        typer.Option(help="File to write; by default *NAME.plan* in this folder.", metavar="FILE"),
+        typer.Option(
+            help="File to write; by default *NAME.plan* or *NAME.waypoints* in this folder. With several "
+            "batteries, *NAME-battery-1.plan* and so on.",
+            metavar="FILE",
+        ),
     ] = None,
+    format_: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="*plan* is for QGroundControl; *wpl*, for MAVProxy and Mission Planner, is the text QGC WPL "
+            "110, with the fence in a file of its own.",
+        ),
+    ] = Format.plan,
     stay: Annotated[
         float | None,
         typer.Option(
@@ -60,142 +82,180 @@ def plan(
     upload: Annotated[
         bool, typer.Option("--upload", help="Upload the plan to the vehicle, replacing its mission.")
     ] = False,
+    upload_battery: Annotated[
+        int | None,
+        typer.Option(help="Upload the plan of this battery, counted from 1.", metavar="N"),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="Override a key of the mission; repeatable.", metavar="TABLE.KEY=VALUE"),
     ] = None,
 ) -> None:
-    """Write a survey as a QGroundControl plan, and optionally upload it to a MAVLink vehicle.
+    """Write a survey as a plan for each battery, and optionally upload one to the vehicle.
 
     Use this when the autopilot is to follow the whole route by itself, without fieldbo.
     """
-    import numpy as np
-
+    from fieldbo.cli.plan_files import PlanFiles
     from fieldbo.errors import InputError
     from fieldbo.vehicles.checks import check_tolerances, doubts
-    from fieldbo.vehicles.file import LoadedVehicleFile
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.fence_check import check_geofence
+    from fieldbo.vehicles.mavlink.fence_storage import routed, simplified, storable, too_many
+    from fieldbo.vehicles.mavlink.return_home import from_waypoints
+    from fieldbo.vehicles.mavlink.stance import describe_stance, faced
+
+    loaded, link = _vehicle(vehicle)
+    if (run := _run_of_the_same_name(source)) is not None:
+        typer.echo(f"{source} is a mission and a run; this plans the mission. The run: fieldbo plan {run}")
+    mission, flights = _flights(source, set_ or [], loaded.settings.battery.full, stay)
+    batteries = [flight.battery for flight in flights]
+    files = PlanFiles.of(Path(source).stem, format_ is Format.wpl, out, batteries)
+    chosen = _chosen(flights, upload, upload_battery)
+    check_tolerances(loaded, mission)
+    whole = link.geofence(mission, loaded.settings.ground(mission.world.domain))
+    link = faced(link, whole.ground)
+    needed = routed([flight.way.points for flight in flights], mission, whole)
+    fence = storable(whole, link, needed, "plan a shorter route")
+    within = loaded.settings.arrival.within
+    routes = [flight_plan.waypoints(flight.way, fence, flight.stay_s, within) for flight in flights]
+    home = mission.vehicles[0].start if mission.vehicles[0].home is None else mission.vehicles[0].home
+    totals, beyond, too_long = _priced(mission, flights, [len(route) for route in routes])
+    if chosen is not None and (why := beyond[chosen] or too_long):
+        raise InputError(
+            f"the plan is not uploaded, since the mission does not allow it: {why}",
+            expected="a plan within the mission's battery and time limit",
+            where="--upload" if upload_battery is None else "--upload-battery",
+            fix="shorten the stays with --stay, or plan a mission that samples less; without an upload, the "
+            "plan is written all the same",
+        )
+    warnings = [*check_geofence(whole, mission), *doubts(loaded, mission), *files.doubts(link)]
+    warnings += filter(None, [too_many(fence, link), *beyond, too_long])
+    for flight, route in zip(flights, routes, strict=True):
+        warnings += from_waypoints(mission, fence, route, flight.way.points[0], _which(flight, flights))
+    files.write(routes, fence, link, home)
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    for line in [*_place(loaded, mission), *describe_stance(link, fence.ground, mission)]:
+        typer.echo(line.strip())
+    for line in simplified(whole, fence, link):
+        typer.echo(f"fence     {line}")
+    for flight, file, route, total in zip(flights, files.missions, routes, totals, strict=True):
+        which = _which(flight, flights)
+        sites = sum(waypoint.is_site for waypoint in route)
+        typer.echo(f"{which}wrote {len(route)} waypoints, {sites} of them at sites, to {file}")
+        if total:
+            typer.echo(f"{which}travel and stays take about {total}")
+    for line in files.beside(fence):
+        typer.echo(line)
+    if chosen is not None:
+        route = routes[chosen]
+        for note in flight_plan.upload(route, fence, link, home):
+            typer.echo(note)
+        which = _which(flights[chosen], flights)
+        typer.echo(f"{which}uploaded {len(route)} waypoints to the vehicle at {link.address}")
+
+
+def _vehicle(file: Path) -> tuple[LoadedVehicleFile, Mavlink]:
+    """Return a vehicle file and its link.
+
+    Raises
+    ------
+    InputError
+        It is no MAVLink vehicle.
+    """
+    from fieldbo.errors import InputError
+    from fieldbo.vehicles.file import LoadedVehicleFile
     from fieldbo.vehicles.mavlink.link import Mavlink
+
+    loaded = LoadedVehicleFile.read(str(file))
+    if not isinstance(loaded.link, Mavlink):
+        raise InputError(
+            f"kind = {loaded.kind!r}", expected='a link of kind "mavlink"', where=f"{file}: link.kind"
+        )
+    return loaded, loaded.link
+
+
+def _place(loaded: LoadedVehicleFile, mission: Mission) -> list[str]:
+    """Return lines on where the vehicle file places the mission on the ground."""
     from fieldbo.vehicles.place import axes_lead, describe_place
+
+    frame = loaded.settings.frame
+    axes = [f"axes      {axes_lead(frame)}"] if frame is not None and frame.axes else []
+    return [*axes, *describe_place(loaded, mission)]
+
+
+def _which(flight: Flight, flights: Sequence[Flight]) -> str:
+    """Return which of several batteries a line is about; nothing if there is only one."""
+    return f"battery {flight.battery}: " if len(flights) > 1 else ""
+
+
+def _chosen(flights: Sequence[Flight], upload: bool, battery: int | None) -> int | None:
+    """Return the index of the flight to upload; None for none.
+
+    Raises
+    ------
+    InputError
+        There are several, and none is chosen, or there is none for this battery.
+    """
+    from fieldbo.errors import InputError
+
+    numbers = [flight.battery for flight in flights]
+    if battery is not None and battery not in numbers:
+        raise InputError(
+            f"there is no plan for battery {battery}",
+            expected=", ".join(map(str, numbers)),
+            where="--upload-battery",
+        )
+    if battery is not None:
+        return numbers.index(battery)
+    if upload and len(flights) > 1:
+        raise InputError(
+            f"there are {len(flights)} plans, one for each battery, and the vehicle holds only one",
+            expected=f"one of the batteries {', '.join(map(str, numbers))}",
+            where="--upload",
+            fix=f"upload each before its flight, the first one with --upload-battery {numbers[0]}",
+        )
+    return 0 if upload else None
+
+
+def _priced(
+    mission: Mission, flights: Sequence[Flight], waypoints: Sequence[int]
+) -> tuple[list[str], list[str], str]:
+    """Return what each flight takes, by how much it exceeds the battery, and all the time limit, in words."""
+    from fieldbo.vehicles.mavlink.track import beyond_battery, beyond_time_limit, declared, in_words
+
+    totals, beyond, whole_s = [], [], mission.vehicles[0].changes_s(len(flights))
+    for flight, number in zip(flights, waypoints, strict=True):
+        cost, seconds = declared(mission, flight.way, flight.stay_s)
+        totals.append(in_words(mission, cost, seconds))
+        why = beyond_battery(mission, cost, seconds)
+        beyond.append(f"{_which(flight, flights)}{number} waypoints {why}" if why else "")
+        whole_s += seconds
+    too_long = beyond_time_limit(mission, whole_s)
+    return totals, beyond, f"{sum(waypoints)} waypoints {too_long}" if too_long else ""
+
+
+def _flights(
+    source: str, pairs: list[str], full: float | str | None, stay: float | None
+) -> tuple[Mission, list[Flight]]:
+    """Return a mission, and its flights or those of its run, with stays of so many seconds, if given."""
+    from fieldbo.cli.settings import overrides
+    from fieldbo.errors import InputError
+    from fieldbo.mission.load import load_mission
+    from fieldbo.runs.flights import flights_of_mission, flights_of_run
 
     if stay is not None and not 0 <= stay < float("inf"):
         raise InputError(f"stay = {stay}", expected="a number of seconds, at least 0", where="--stay")
-    loaded = LoadedVehicleFile.read(str(vehicle))
-    link = loaded.link
-    if not isinstance(link, Mavlink):
-        raise InputError(
-            f"kind = {loaded.kind!r}", expected='a link of kind "mavlink"', where=f"{vehicle}: link.kind"
-        )
-    file = out or Path(f"{Path(source).stem}.plan")
-    _check_free(file)
-    if (run := _run_of_the_same_name(source)) is not None:
-        typer.echo(f"{source} is a mission and a run; this plans the mission. The run: fieldbo plan {run}")
-    mission, way, sampling_s = _track(source, set_ or [], loaded.settings.battery.full)
-    check_tolerances(loaded, mission)
-    fence = link.geofence(mission, loaded.settings.ground(mission.world.domain))
-    stays = np.zeros(len(way.points))
-    stays[way.is_site] = sampling_s if stay is None else stay
-    route = flight_plan.waypoints(way, fence, stays, loaded.settings.arrival.within)
-    home = mission.vehicles[0].start if mission.vehicles[0].home is None else mission.vehicles[0].home
-    total, over = _total(mission, flight_plan.declared(mission, way, stays), len(route))
-    warnings = [*check_geofence(fence, mission), *doubts(loaded, mission), *over]
-    try:
-        file.write_text(flight_plan.plan_file(route, fence, link, home), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{file} cannot be written: {error.strerror}", where="--out") from None
-    for warning in warnings:
-        typer.echo(f"warning: {warning}", err=True)
-    frame = loaded.settings.frame
-    if frame is not None and frame.axes:
-        typer.echo(f"axes      {axes_lead(frame)}")
-    for line in describe_place(loaded, mission):
-        typer.echo(line.strip())
-    sites = sum(waypoint.is_site for waypoint in route)
-    typer.echo(f"wrote {len(route)} waypoints, {sites} of them at sites, to {file}")
-    if total:
-        typer.echo(f"travel and stays take about {total}")
-    if upload:
-        for note in flight_plan.upload(route, fence, link, home):
-            typer.echo(note)
-        typer.echo(f"uploaded {len(route)} waypoints to the vehicle at {link.address}")
-
-
-def _check_free(file: Path) -> None:
-    """Raise an `InputError` if a file exists that fieldbo did not write."""
-    import json
-
-    from fieldbo.errors import InputError
-
-    if not file.is_file():
-        return
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict) or content.get("groundStation") != "fieldbo":
-        raise InputError(
-            f"{file} exists, and is not a plan that fieldbo wrote",
-            expected="a new file, or a plan of fieldbo to replace",
-            where="--out",
-            fix="choose another name with --out, or move the file away",
-        )
-
-
-def _total(mission: Mission, declared: tuple[float, float], waypoints: int) -> tuple[str, list[str]]:
-    """Return a plan's duration and cost in words, empty if unknown, and warnings if it exceeds a limit."""
-    spec, unit, (cost, seconds) = mission.vehicles[0], mission.world.cost_unit, declared
-    if not math.isfinite(cost) or not math.isfinite(seconds):
-        return "", []
-    needs = f"{_about(seconds)} s"
-    if in_seconds := unit == "s" and math.isclose(cost, seconds):
-        total = needs
-    else:
-        total = f"{needs} and {_about(cost)} {unit}"
-    limits = []
-    if cost > spec.battery - spec.reserve:
-        verb, amount = ("take", needs) if in_seconds else ("cost", f"{_about(cost)} {unit}")
-        reserve = f" less the reserve of {_about(spec.reserve)} {unit}" if cost <= spec.battery else ""
-        battery = f"the battery of {_about(spec.battery)} {unit}{reserve}"
-        limits.append(f"{waypoints} waypoints {verb} about {amount}, more than {battery}")
-    if spec.time_limit_s is not None and seconds > spec.time_limit_s:
-        limit = f"the time limit of {_about(spec.time_limit_s)} s"
-        limits.append(f"{waypoints} waypoints take about {needs}, more than {limit}")
-    return total, limits
-
-
-def _about(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
-
-
-def _track(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, Track, list[float]]:
-    """Return a mission, the track of its route or run with home at the end, and the sampling times."""
-    import numpy as np
-
-    from fieldbo.errors import InputError
-    from fieldbo.messages import Observation, Query
-    from fieldbo.runs.load import load_run
-    from fieldbo.vehicles.mavlink.flight_plan import track
-
     if _is_mission(source):
-        mission, queries = _planned(source, pairs, full)
-        stops = [(query.site, query.route) for query in queries]
-        return mission, track(mission, stops), _sampling_s(mission, queries)
-    if pairs:
+        mission = load_mission(source, overrides(pairs), full)
+        flights = flights_of_mission(mission)
+    elif pairs:
         raise InputError(
             "--set does not apply to a run", expected="a mission; a run cannot be changed", where="--set"
         )
-    agent = load_run(source).agent
-    orders = {number: issued.order for number, issued in agent.issued.items()}
-    stops, queries = [], []
-    for event in agent.history:
-        if isinstance(event, Observation) and isinstance(query := orders[event.order], Query):
-            for site in event.sites:
-                if queries and query is queries[-1] and np.array_equal(site, stops[-1][0]):
-                    continue  # a further reading of the same stay
-                stops.append((site, query.route))
-                queries.append(query)
-    return agent.mission, track(agent.mission, stops), _sampling_s(agent.mission, queries)
+    else:
+        mission, flights = flights_of_run(source)
+    return mission, flights if stay is None else [flight.staying(stay) for flight in flights]
 
 
 def _is_mission(source: str) -> bool:
@@ -216,36 +276,3 @@ def _run_of_the_same_name(source: str) -> str | None:
     except InputError:
         return None
     return str(folder) if len(folder.parts) > 1 else f"./{folder}"
-
-
-def _sampling_s(mission: Mission, queries: Sequence[Query]) -> list[float]:
-    """Return how long the world's sampling takes at the site of each query, in seconds."""
-    cost = mission.world.cost
-    times = [float(cost.sampling_s(query.site[None], query.level)[0]) for query in queries]
-    return [time if math.isfinite(time) else _USUAL_STAY_S for time in times]
-
-
-def _planned(source: str, pairs: list[str], full: float | str | None) -> tuple[Mission, list[Query]]:
-    """Return a mission and its queries, asked for in advance with readings of 0: its policy ignores them."""
-    from fieldbo.agent.agent import Agent
-    from fieldbo.cli.settings import overrides
-    from fieldbo.errors import InputError
-    from fieldbo.messages import Query, Stop
-    from fieldbo.mission.load import load_mission
-
-    mission = load_mission(source, overrides(pairs), full)
-    if mission.policy_kind not in _NEEDS_NO_READINGS:
-        raise InputError(
-            f"the route of the policy {mission.policy_kind!r} depends on its readings",
-            expected=f"a policy that ignores readings: {' or '.join(_NEEDS_NO_READINGS)}",
-            where="policy.kind",
-            fix="add --set policy.kind=lawnmower, or run the mission and plan the run",
-        )
-    agent, queries = Agent(mission), []
-    while not isinstance(order := agent.ask(), Stop):
-        if isinstance(order, Query):
-            queries.append(order)
-            agent.tell(order.observed(0.0, noise_variance=1.0))
-        else:
-            agent.tell(order.observed())
-    return mission, queries

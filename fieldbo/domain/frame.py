@@ -46,7 +46,7 @@ class Origin:
     longitude: Annotated[float, Bounds(ge=-180, le=180)]
     """Degrees east on WGS 84."""
     altitude: float = 0.0
-    """Metres above the vehicle's own reference."""
+    """Metres above the vehicle's own reference, such as sea level."""
 
 
 @settings("frame")

@@ -99,3 +99,7 @@ class VehicleSpec:
     def capacity(self) -> float:
         """What all batteries hold together, in the world's cost unit."""
         return self.battery * self.batteries
+
+    def changes_s(self, batteries: int) -> float:
+        """Return the seconds that changing the battery takes if so many batteries are used."""
+        return 0.0 if self.recharge is None else self.recharge.takes_s * (batteries - 1)

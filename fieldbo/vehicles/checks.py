@@ -16,6 +16,7 @@ from fieldbo.vehicles.remote.track import top_speed
 
 _SPEEDS_DIFFER = 0.1
 _HIGHEST_M = {"boat": 10.0, "rover": 10.0, "submarine": 10.0}
+_LOWEST_M = -10.0
 _HIGHEST_IN_AIR_M = 120.0  # above which few are allowed to fly
 
 
@@ -196,11 +197,11 @@ def doubts(file: LoadedVehicleFile, mission: Mission) -> list[str]:
         )
     altitude = 0.0 if frame is None or frame.origin is None else frame.origin.altitude
     highest = _HIGHEST_M.get(link.vehicle or "", _HIGHEST_IN_AIR_M)
-    if link.altitude == "relative" and abs(altitude) > highest:
+    if link.altitude == "relative" and not _LOWEST_M <= altitude <= highest:
         warnings.append(
             f'altitude = "relative" in [link], but the origin in [frame] has an altitude of {altitude:g} m: '
-            "the vehicle would go that high above the place where it is armed; set the origin's altitude "
-            'to 0, or altitude = "absolute"'
+            "the mission would begin that high above the place where the vehicle is armed; set the origin's "
+            'altitude to 0, or altitude = "absolute"'
         )
     return warnings
 

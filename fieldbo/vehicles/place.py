@@ -12,7 +12,8 @@ from fieldbo.domain.axes import compass_name
 from fieldbo.domain.frame import Frame, Ground, heading
 from fieldbo.domain.georeference import degrees_text
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
+from fieldbo.vehicles.mavlink.settings import MavlinkSettings
+from fieldbo.vehicles.mavlink.stance import located
 
 if TYPE_CHECKING:
     from fieldbo.vehicles.file import LoadedVehicleFile
@@ -63,7 +64,7 @@ def _ground(file: LoadedVehicleFile, mission: Mission) -> Ground | None:
     ground = file.settings.ground(mission.world.domain)
     if ground is None or ground.origin is None or not isinstance(link, MavlinkSettings):
         return ground
-    return located(ground, axes, link.stand_off)
+    return located(ground, axes, link)
 
 
 def _degrees(ground: Ground, site: Array) -> str:

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 import tty
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -31,9 +32,11 @@ from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.load import recorded_settings, vehicle_of
 from fieldbo.vehicles.mavlink.fence import Fence
-from fieldbo.vehicles.mavlink.flight_plan import Track, plan_file, waypoints
+from fieldbo.vehicles.mavlink.flight_plan import waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.link import Mavlink
+from fieldbo.vehicles.mavlink.plan_files import plan_file
+from fieldbo.vehicles.mavlink.track import Track
 from fieldbo.vehicles.remote.link import (
     ChannelReport,
     Goal,
@@ -265,6 +268,34 @@ def targets(wire, seconds):
         for message in received(wire, seconds)
         if message.get_type() == "SET_POSITION_TARGET_GLOBAL_INT"
     ]
+
+
+@pytest.mark.parametrize(("stand_off", "degrees"), [(0.0, None), (4.0, 0.0), (-4.0, 180.0)])
+def test_a_drone_beside_a_wall_is_told_to_face_it_and_how_high_above_its_dock_to_go(stand_off, degrees):
+    from pymavlink import mavutil
+
+    port, wall = free_port(socket.SOCK_DGRAM), load_mission("wall-damage-map")
+    spec = replace(wall.vehicles[0], start=np.array([2.0, 6.0]))
+    mission = replace(wall, vehicles=(spec,))
+    link = Mavlink(f"udpin:127.0.0.1:{port}", "crack", altitude="relative", stand_off=stand_off)
+    ground = Frame(Origin(47.31, 8.58), along="along", height="height").over(wall.world.domain.axes)
+    heard = []
+    connection = link.open(mission, ground, heard.append)
+    try:
+        wire = mavutil.mavlink_connection(f"udpout:127.0.0.1:{port}", source_system=1, source_component=1)
+        until(lambda: heartbeat(wire, GUIDED) or heard, what="the link to be open")
+        connection.go(Goal("run/0#a", np.array([2.0, 9.0])))
+        aimed = next(
+            message
+            for message in received(wire, SLOW_S)
+            if message.get_type() == "SET_POSITION_TARGET_GLOBAL_INT" or heartbeat(wire, GUIDED)
+        )
+    finally:
+        connection.close()
+
+    assert aimed.alt == pytest.approx(3.0)
+    assert bool(aimed.type_mask & mavutil.mavlink.POSITION_TARGET_TYPEMASK_YAW_IGNORE) == (degrees is None)
+    assert math.degrees(aimed.yaw) % 360.0 == pytest.approx(degrees or 0.0, abs=1e-4)
 
 
 @pytest.mark.parametrize("bad_m", [190_000.0, 45.0], ids=["far away", "inside the domain"])

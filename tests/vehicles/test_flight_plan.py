@@ -28,10 +28,12 @@ from fieldbo.validation import validated
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mavlink import flight_plan
 from fieldbo.vehicles.mavlink.fence import Fence
-from fieldbo.vehicles.mavlink.flight_plan import Track, Waypoint, declared, plan_file, track, waypoints
-from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
+from fieldbo.vehicles.mavlink.flight_plan import Waypoint, waypoints
+from fieldbo.vehicles.mavlink.geofence import GeoFence, Zone, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.mavlink.settings import located
+from fieldbo.vehicles.mavlink.plan_files import plan_file
+from fieldbo.vehicles.mavlink.stance import located
+from fieldbo.vehicles.mavlink.track import Track, Visit, declared, track
 from fieldbo.vehicles.simulated import Simulated
 
 LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
@@ -88,7 +90,7 @@ def test_an_invalid_setting_is_an_error(keys, message):
 
 def test_without_a_place_on_the_ground_an_error_shows_the_table_that_is_missing():
     with pytest.raises(VehicleError, match=r'\[frame\]\norigin = (.|\n)*along = "along"'):
-        located(None, LAKE)
+        located(None, LAKE, Mavlink())
 
 
 # -- the fence -------------------------------------------------------------------------------------------
@@ -295,6 +297,16 @@ def test_ardupilot_gets_the_missions_home_as_item_0(monkeypatch, autopilot, plac
 
     got = [GROUND.from_geodetic([item.x, item.y, item.z])[0, 0] for item in wire.items]
     assert got == pytest.approx(places, abs=1e-3)
+
+
+def test_a_fence_that_the_autopilot_turns_out_not_to_store_is_not_sent(monkeypatch):
+    wire = Wire(12)
+    monkeypatch.setattr(flight_plan, "_open", lambda link: nullcontext(wire))
+    monkeypatch.setattr(flight_plan, "settle_fence", lambda *_: pytest.fail("it was sent"))
+    round_about = [(47.0 + math.cos(turn), 8.0 + math.sin(turn)) for turn in np.linspace(0, 6.2, 64)]
+    fence = GeoFence(GROUND, (Zone(True, tuple(round_about)),))
+    with pytest.raises(VehicleError, match=r'64 points, but PX4 stores 63(.|\n)*set firmware = "px4"'):
+        flight_plan.upload([], fence, Mavlink(upload_fence=True), HOME)
 
 
 # -- the command -----------------------------------------------------------------------------------------
@@ -510,7 +522,7 @@ def test_a_plan_that_exceeds_a_limit_of_the_mission_warns(boat, command, argumen
 
 def test_the_cost_of_a_stay_is_that_of_sampling_for_as_long(tmp_path):
     wall = load_mission("wall-damage-map")
-    cost, path = wall.world.cost, track(wall, [(np.array([7.0, 4.0]), np.empty((0, 2)))])
+    cost, path = wall.world.cost, track(wall, [Visit(np.array([7.0, 4.0]))])
 
     travel, travel_s = cost.along(path.points)
     assert declared(wall, path, 8.0) == pytest.approx((travel + 8.0 * 150.0 / 3600.0, travel_s + 8.0))
@@ -558,6 +570,145 @@ def test_a_plan_warns_of_a_speed_that_the_costs_do_not_imply(boat, command, tmp_
     code, _, err = command("plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false")
     assert code == 0
     assert "but the world's costs imply 4 m/s" in " ".join(err.split())
+
+
+# -- several batteries -----------------------------------------------------------------------------------
+
+RELAY = """format = 1
+title = "random sites on three batteries"
+world = "lake-transect"
+[question]
+kind = "level-set"
+threshold = 3
+[agent]
+battery = 700
+start = [30, 0]
+home = [0, 0]
+reserve = 20
+recharge = { at = "home", takes_s = 100, batteries = 3 }
+[policy]
+kind = "random"
+[model]
+learn = false
+length_scales = [100, 3]
+"""
+RELAY_PLANS = [f"relay-battery-{number}.plan" for number in (1, 2, 3)]
+
+
+@pytest.fixture
+def relay(boat, tmp_path):
+    """A mission with three batteries beside the vehicle file."""
+    write(tmp_path / "relay.toml", RELAY)
+    return load_mission("relay.toml")
+
+
+def along(file):
+    """Return the points (k, d) of a plan on the lake."""
+    return GROUND.from_geodetic([params[4:] for params in plan_of(file)[1]])
+
+
+def test_each_battery_has_a_plan_that_leads_home_and_costs_what_its_ledger_says(relay, boat, command):
+    code, out, err = command("plan", "relay.toml", "--vehicle", boat)
+
+    result = simulate(relay)
+    account = result.accounts[0]
+    assert (code, err) == (0, "")
+    for number, file in enumerate(RELAY_PLANS, start=1):
+        spent = math.fsum(
+            entry.spent for order, entry, _ in account.lines if account.battery_of[order.id] == number
+        )
+        sites = [
+            event.sites[0].tolist()
+            for event in result.observations
+            if len(event.sites) and account.battery_of[event.order] == number
+        ]
+        assert f"battery {number}: travel and stays take about {spent:,.0f} s\n" in out
+        assert stops(file) == in_file(GROUND.geodetic(sites).tolist())
+        assert along(file)[-1] == pytest.approx([0.0, 0.0], abs=1e-3)
+
+
+def test_the_plans_of_a_run_are_those_that_it_flew(relay, boat, command):
+    folder, record = begin(relay, Path("flown"))
+    with record:
+        simulate(relay, record=record)
+    command("plan", "relay.toml", "--vehicle", boat)
+    code, _, err = command("plan", folder, "--vehicle", boat)
+
+    assert (code, err) == (0, "")
+    for number, file in enumerate(RELAY_PLANS, start=1):
+        assert Path(f"flown-battery-{number}.plan").read_text() == Path(file).read_text()
+
+
+def test_a_trip_home_without_a_new_battery_is_flown_too(relay):
+    there, home = Visit(np.array([200.0, 5.0])), Visit(np.zeros(2), is_site=False)
+    way = track(relay, [there, home, there])
+    passed = way.points[(way.points == 0.0).all(axis=1)]
+    assert len(passed) == 2  # between the readings, and at the end
+    assert way.is_site.sum() == 2
+
+
+def uploading(monkeypatch):
+    """Return the routes that are uploaded from now on."""
+    sent = []
+    monkeypatch.setattr(flight_plan, "upload", lambda route, *_: sent.append(route) or [])
+    return sent
+
+
+def test_with_several_plans_an_upload_says_which(relay, boat, command, monkeypatch):
+    sent = uploading(monkeypatch)
+    code, _, err = command("plan", "relay.toml", "--vehicle", boat, "--upload")
+    assert (code, sent) == (2, [])
+    assert "the first one with --upload-battery 1" in " ".join(err.split())
+    code, _, err = command("plan", "relay.toml", "--vehicle", boat, "--upload-battery", "4")
+    assert (code, sent) == (2, [])
+    assert "expected: 1, 2, 3" in err
+    assert not Path(RELAY_PLANS[0]).exists()
+
+    code, out, _ = command("plan", "relay.toml", "--vehicle", boat, "--upload-battery", "2")
+    assert code == 0
+    assert f"battery 2: uploaded {len(sent[0])} waypoints" in out
+    assert [point.latitude for point in sent[0]] == pytest.approx(
+        [params[4] for params in plan_of(RELAY_PLANS[1])[1]]
+    )
+
+
+@pytest.mark.parametrize("which", [("--upload-battery", "2"), ("--upload-battery", "3")])
+def test_a_plan_beyond_its_battery_is_not_uploaded(relay, boat, command, monkeypatch, which):
+    sent = uploading(monkeypatch)
+    code, _, err = command("plan", "relay.toml", "--vehicle", boat, "--stay", "60", *which)
+
+    assert (code, sent) == (2, [])
+    said = " ".join(err.split())
+    assert f"battery {which[1]}: " in said
+    assert "more than the battery of 700 s" in said
+    assert not Path(RELAY_PLANS[0]).exists()
+
+
+def test_a_single_plan_beyond_its_battery_is_not_uploaded_either(boat, command, monkeypatch):
+    sent = uploading(monkeypatch)
+    words = ("plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false")
+    code, _, err = command(*words, "--stay", "600", "--upload")
+    assert (code, sent) == (2, [])
+    assert "more than the battery of 6,000 s" in " ".join(err.split())
+    code, out, _ = command(*words, "--upload")
+    assert (code, len(sent)) == (0, 1)
+    assert f"\nuploaded {len(sent[0])} waypoints" in out
+
+
+def test_the_time_limit_holds_for_all_batteries_and_their_changes(relay, boat, command):
+    code, _, err = command("plan", "relay.toml", "--vehicle", boat, "--stay", "5")
+    assert (code, err) == (0, "")
+    limit = ("--set", "agent.time_limit_s=9000")
+    code, _, err = command("plan", "relay.toml", "--vehicle", boat, "--stay", "700", *limit)
+    assert code == 0
+    assert "more than the time limit of 9,000 s" in " ".join(err.split())
+
+
+def test_files_of_batteries_that_are_no_longer_used_are_named(relay, boat, command):
+    command("plan", "relay.toml", "--vehicle", boat)
+    code, _, err = command("plan", "relay.toml", "--vehicle", boat, "--set", "agent.recharge.batteries=2")
+    assert code == 0
+    assert "warning: relay-battery-3.plan is left over from an earlier plan" in err
 
 
 # -- obstacles -------------------------------------------------------------------------------------------
@@ -644,7 +795,9 @@ def test_no_leg_of_the_plan_of_a_shipped_mission_runs_through_an_obstacle(
 
     code, _, err = command("plan", folder, "--vehicle", "drone.toml", "--out", "wall.plan")
 
-    assert (code, err) == (0, "")
+    assert code == 0
+    expected = ("warning: return to launch", "warning: the fence has")
+    assert all(line.startswith(expected) for line in err.splitlines())
     track = flown("wall.plan", mission, "drone.toml")
     assert len(track) >= len(once_in_a_row(result.sites))
     assert too_near(track, mission.world.domain) == []

@@ -19,10 +19,11 @@ from fieldbo.mission.load import load_mission
 from fieldbo.validation import validated
 from fieldbo.vehicles.mavlink.fence import Fence
 from fieldbo.vehicles.mavlink.fence_check import check_geofence
-from fieldbo.vehicles.mavlink.flight_plan import Waypoint, items, plan_file
+from fieldbo.vehicles.mavlink.flight_plan import Waypoint, items
 from fieldbo.vehicles.mavlink.geofence import Zone, allowed, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
+from fieldbo.vehicles.mavlink.plan_files import plan_file
+from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.mavlink.transfer import fence_items, settle_fence, zones_of
 
 BAY = """format = 1
@@ -310,18 +311,6 @@ def test_a_plan_carries_speed_type_heading_and_photos_of_the_vehicle_file():
     on_px4 = items(route, replace(link, firmware="px4"))
     assert [item.command for item in on_px4] == [178, 16, 2000, 16]
     assert items(route, MavlinkSettings())[0].params[0] == 4.0
-
-
-def test_a_stand_off_moves_a_facade_to_the_side_from_which_its_axis_runs_right():
-    wall = load_mission("wall-damage-map").world.domain.axes
-    ground = Frame(Origin(47.31, 8.58), along="along", height="height").over(wall)  # it runs east
-    moved = located(ground, wall, 4.0)
-    offset = ground.metres(moved.geodetic([[10, 5]]))[0] - ground.local([[10, 5]])[0]
-    assert offset == pytest.approx([0, -4, 0], abs=1e-3)
-    assert moved.from_geodetic(moved.geodetic([[10, 5]])) == pytest.approx(np.array([[10, 5]]))
-    mission, ground = bay()
-    with pytest.raises(InputError, match="the world is not vertical"):
-        located(ground, mission.world.domain.axes, 4.0)
 
 
 @pytest.mark.parametrize(

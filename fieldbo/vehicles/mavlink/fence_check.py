@@ -9,13 +9,12 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.mavlink.fence_storage import too_many
 from fieldbo.vehicles.mavlink.geofence import GeoFence, room_m
+from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 
 _MOST_TRIPS = 200
 """How many trips home are checked."""
-
-MOST_CORNERS = 255
-"""How many corners of a polygon ArduPilot stores."""
 
 _MOST_NAMES = 3
 """How many names are listed."""
@@ -42,15 +41,9 @@ def check_geofence(fence: GeoFence, mission: Mission) -> list[str]:
     inside = fence.holds(ground.geodetic(sites))
     if not inside.any():
         raise _contradiction(f"the fence excludes all {counted(len(inside), 'site')}", "sites")
-    large = [len(zone.corners) for zone in fence.zones if len(zone.corners) > MOST_CORNERS]
-    warnings = [
-        f"a polygon of the fence has {number} corners; ArduPilot accepts at most {MOST_CORNERS}: simplify "
-        "the outline, or the zone to avoid"
-        for number in large
-    ]
     if inside.all():
-        return warnings
-    warnings += [
+        return []
+    warnings = [
         f"the fence excludes {int((~inside).sum())} of {len(inside)} sites: orders to them will be rejected"
     ]
     some = sites[inside][:: 1 + int(inside.sum()) // _MOST_TRIPS]
@@ -88,8 +81,9 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
 
 
-def describe_geofence(fence: GeoFence, mission: Mission, upload: bool) -> list[str]:
+def describe_geofence(fence: GeoFence, mission: Mission, link: MavlinkSettings) -> list[str]:
     """Return a fence in words, and warnings."""
+    upload = link.upload_fence
     clearance, unit = mission.world.domain.clearance, mission.world.domain.axes[0].unit
     exclusions = [zone.name for zone in fence.zones if not zone.inclusion]
     parts = []
@@ -113,7 +107,7 @@ def describe_geofence(fence: GeoFence, mission: Mission, upload: bool) -> list[s
     if fence.left_out:
         missing = f"{counted(len(fence.left_out), 'obstacle')} ({_few(fence.left_out)})"
         lines.append(f"  fence     omits {missing}: no area on the ground expresses them; routes avoid them")
-    warnings = check_geofence(fence, mission)
+    warnings = [*check_geofence(fence, mission), *filter(None, [too_many(fence, link)])]
     if upload and clearance == 0.0 and fence.zones:
         warnings.append(
             "with no clearance, the slightest position error at the edge of the world breaches the fence: "

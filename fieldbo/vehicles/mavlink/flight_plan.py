@@ -1,4 +1,4 @@
-"""Plans that an autopilot follows by itself, in QGroundControl's file format and as MAVLink items.
+"""Plans that an autopilot follows by itself, as MAVLink items, and their upload.
 
 A plan is a sequence of waypoints that follow the routes as they were priced, around obstacles. Taking off and
 landing are up to the pilot.
@@ -10,28 +10,26 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, VehicleError
-from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.mavlink.fence_storage import too_many
 from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
+from fieldbo.vehicles.mavlink.track import Track, firsts, stays
 from fieldbo.vehicles.mavlink.transfer import Item, Transfer, settle_fence
 from fieldbo.vehicles.mavlink.wire import mavutil, opened
 
-_WAYPOINT, _YAW, _SPEED = 16, 115, 178  # MAV_CMD_NAV_WAYPOINT, _CONDITION_YAW, _DO_CHANGE_SPEED
+WAYPOINT, _YAW, _SPEED = 16, 115, 178  # MAV_CMD_NAV_WAYPOINT, _CONDITION_YAW, _DO_CHANGE_SPEED
 _SHOOT, _CAPTURE = 203, 2000  # MAV_CMD_DO_DIGICAM_CONTROL, MAV_CMD_IMAGE_START_CAPTURE
 _MISSION_FRAME = 2  # MAV_FRAME_MISSION: the item has no place
-_FIRMWARE = {None: 0, "ardupilot": 3, "px4": 12}  # MAV_AUTOPILOT
-_VEHICLES = {None: 0, "plane": 1, "copter": 2, "rover": 10, "boat": 11, "submarine": 12}  # MAV_TYPE
-_USUAL_SPEED = 5.0
-_SAME = 1e-9  # times the extent; points closer than this are the same
-_DIGITS = 9  # of degrees in files: a tenth of a millimetre
+_ARDUPILOT, _PX4 = 3, 12  # MAV_AUTOPILOT
+_AUTOPILOTS: dict[int, Literal["ardupilot", "px4"]] = {_ARDUPILOT: "ardupilot", _PX4: "px4"}
 
 
 @dataclass(frozen=True)
@@ -58,114 +56,6 @@ class Waypoint:
     stay_s: float = 0.0
     is_site: bool = True
     within: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class Track:
-    """The points that a vehicle passes in straight legs.
-
-    Attributes
-    ----------
-    points : (k, d) array
-        The first is the mission's start.
-    is_site : (k,) bool array
-        Where a sample is taken.
-    """
-
-    points: Array
-    is_site: Mask
-
-
-def track(mission: Mission, stops: Sequence[tuple[Array, Array]]) -> Track:
-    """Return the routes from a mission's start to sites in order, and home if there is one.
-
-    Parameters
-    ----------
-    mission : Mission
-    stops : sequence of (d,) array and (n, d) array
-        Sites, and the routes of their orders. A site where no vehicle can go, such as that of a reading taken
-        in an obstacle's clearance, is replaced by the nearest site of the world. A route that does not lead
-        from the previous site to this one, such as an empty one, is replaced by the world's.
-
-    Raises
-    ------
-    InputError
-        There are no sites.
-
-    Examples
-    --------
-    >>> import fieldbo
-    >>> wall = fieldbo.load_mission("wall-damage-map")
-    >>> straight = np.empty((0, 2))
-    >>> track(wall, [(np.array([7.0, 4.0]), straight)]).points.round(1).tolist()
-    [[2.0, 0.0], [5.7, 2.3], [7.0, 4.0], [5.7, 2.3], [2.0, 0.0]]
-    """
-    domain, spec = mission.world.domain, mission.vehicles[0]
-    if not stops:
-        raise InputError("the plan has no sites", expected="at least one site")
-    points, is_site = [spec.start], [False]
-    near = _SAME * float(domain.extent.max())
-    for place, ordered in stops:
-        end = place if domain.contains(place)[0] else domain.sites[domain.nearest(place)]
-        if np.array_equal(end, points[-1]):  # a transect would go up and down between two readings
-            points.append(end)
-            is_site.append(True)
-            continue
-        fits = len(ordered) > 0 and np.allclose(ordered[[0, -1]], [points[-1], end], rtol=0, atol=near)
-        route = ordered if fits else mission.world.cost.path(points[-1], end)
-        points += [*route[1:-1], end]
-        is_site += [*[False] * (len(route) - 2), True]
-    if spec.home is not None:
-        back = mission.world.cost.path(points[-1], spec.home)[1:]
-        points += list(back)
-        is_site += [False] * len(back)
-    return Track(np.array(points), np.array(is_site))
-
-
-def declared(mission: Mission, way: Track, stay_s: ArrayLike) -> tuple[float, float]:
-    """Return the declared cost of a track with its stays, and the seconds that it takes.
-
-    A stay costs as much as sampling for the same time or, where sampling takes no time, as travelling for the
-    same time.
-
-    Parameters
-    ----------
-    mission : Mission
-    way : Track
-    stay_s : float or (k,) array
-        How long to stay at each site, or at each point, in seconds. Stays at consecutive repeats add up.
-
-    Returns
-    -------
-    cost : float
-        In the world's cost unit; not finite where the costs are unknown.
-    duration_s : float
-
-    Examples
-    --------
-    >>> import fieldbo
-    >>> lake = fieldbo.load_mission("lake-lawnmower")
-    >>> way = track(lake, [(np.array([100.0, 5.0]), np.empty((0, 2)))])
-    >>> declared(lake, way, 24.0)
-    (49.0, 49.0)
-    """
-    cost, first = mission.world.cost, _firsts(way)
-    at, stays = way.points[first], _stays(way, stay_s)
-    sampling_s, sampling = cost.sampling_s(at), cost.sampling_cost(at)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rates = np.where(sampling_s > 0, sampling / sampling_s, 1.0 / cost.seconds_per_unit)
-    travel, travel_s = cost.along(way.points)
-    return travel + float(np.where(stays > 0, stays * rates, 0.0).sum()), travel_s + float(stays.sum())
-
-
-def _firsts(way: Track) -> NDArray[np.int64]:
-    """Return the rows of a track's points without consecutive repeats."""
-    return np.flatnonzero(np.append(True, (np.diff(way.points, axis=0) != 0).any(axis=1)))
-
-
-def _stays(way: Track, stay_s: ArrayLike) -> Array:
-    """Return the seconds at each point of a track without consecutive repeats; their stays add up."""
-    return np.add.reduceat(np.where(way.is_site, stay_s, 0.0), _firsts(way))
 
 
 def waypoints(way: Track, fence: GeoFence, stay_s: ArrayLike = 0.0, within: float = 0.0) -> list[Waypoint]:
@@ -199,11 +89,10 @@ def waypoints(way: Track, fence: GeoFence, stay_s: ArrayLike = 0.0, within: floa
         why = fence.objection(places[k], places[k - 1])
         if why is not None:
             raise InputError(f"waypoint {k}: {why}", expected="a route within the fence", where="link.fence")
-    first = _firsts(way)
-    stays = _stays(way, stay_s).tolist()
+    first = firsts(way)
     sampled = np.logical_or.reduceat(way.is_site, first).tolist()
     found = []
-    for row, stay, is_site in zip(first.tolist(), stays, sampled, strict=True):
+    for row, stay, is_site in zip(first.tolist(), stays(way, stay_s).tolist(), sampled, strict=True):
         if row > 0 or is_site:
             latitude, longitude, altitude = places[row]
             found.append(Waypoint(latitude, longitude, altitude, stay, is_site, within))
@@ -221,13 +110,13 @@ def items(route: Sequence[Waypoint], link: MavlinkSettings) -> list[Item]:
     frame = 5 if link.altitude == "absolute" else 6  # MAV_FRAME_GLOBAL_INT, _GLOBAL_RELATIVE_ALT_INT
     for point in route:
         params = (point.stay_s, point.within, 0.0, yaw)
-        found.append(Item(_WAYPOINT, frame, params, point.latitude, point.longitude, point.altitude))
+        found.append(Item(WAYPOINT, frame, params, point.latitude, point.longitude, point.altitude))
         if link.camera and point.is_site:
             found.append(_photo(link))
     return found
 
 
-def _home(place: Sequence[float], link: MavlinkSettings) -> Item:
+def home_item(place: Sequence[float], link: MavlinkSettings) -> Item:
     """Return the item of a home at latitude, longitude and altitude."""
     latitude, longitude, altitude = place
     return items([Waypoint(latitude, longitude, altitude, is_site=False)], link)[-1]
@@ -238,89 +127,6 @@ def _photo(link: MavlinkSettings) -> Item:
     if link.firmware == "ardupilot":
         return Item(_SHOOT, _MISSION_FRAME, (0.0, 0.0, 0.0, 0.0), x=1.0)
     return Item(_CAPTURE, _MISSION_FRAME, (0.0, 0.0, 1.0, 0.0))
-
-
-# -- QGroundControl ----------------------------------------------------------------------------------------
-
-
-def plan_file(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings, home: Array) -> str:
-    """Return the text of a ``.plan`` file, including the fence.
-
-    Parameters
-    ----------
-    route : sequence of Waypoint
-    fence : GeoFence
-    link : MavlinkSettings
-    home : (d,) array
-        The planned home, in the domain's axes.
-    """
-    speed = _USUAL_SPEED if link.speed is None else link.speed
-    plan = {
-        "fileType": "Plan",
-        "groundStation": "fieldbo",
-        "version": 1,
-        "mission": {
-            "version": 2,
-            "firmwareType": _FIRMWARE[link.firmware],
-            "vehicleType": _VEHICLES[link.vehicle],
-            "globalPlanAltitudeMode": _altitude_mode(link),
-            "cruiseSpeed": speed,
-            "hoverSpeed": speed,
-            "plannedHomePosition": _in_file(fence.ground.geodetic(home)[0].tolist()),
-            "items": [_simple(number, item, link) for number, item in enumerate(items(route, link), start=1)],
-        },
-        "geoFence": _geofence(fence),
-        "rallyPoints": {"points": [], "version": 2},
-    }
-    return json.dumps(plan, indent=4, allow_nan=False) + "\n"
-
-
-def _in_file(place: Sequence[float]) -> list[float]:
-    """Return latitude, longitude and what follows as a file holds them."""
-    latitude, longitude, *rest = place
-    return [round(latitude, _DIGITS), round(longitude, _DIGITS), *rest]
-
-
-def _altitude_mode(link: MavlinkSettings) -> int:
-    return 2 if link.altitude == "absolute" else 1
-
-
-def _simple(number: int, item: Item, link: MavlinkSettings) -> dict[str, Any]:
-    """Return a simple item; a yaw of null leaves the heading to the vehicle."""
-    params = [
-        None if math.isnan(value) else value for value in (*item.params, *_in_file((item.x, item.y, item.z)))
-    ]
-    simple = {
-        "type": "SimpleItem",
-        "autoContinue": True,
-        "command": item.command,
-        "doJumpId": number,
-        "frame": {5: 0, 6: 3}.get(item.frame, item.frame),  # in files, as if degrees were no integers
-        "params": params,
-    }
-    if item.command == _WAYPOINT:
-        mode = _altitude_mode(link)
-        simple |= {"Altitude": item.z, "AltitudeMode": mode, "AMSLAltAboveTerrain": None}
-    return simple
-
-
-def _geofence(fence: GeoFence) -> dict[str, Any]:
-    """Return the fence's polygons and circles."""
-    polygons = [
-        {"inclusion": zone.inclusion, "polygon": [_in_file(corner) for corner in zone.corners], "version": 1}
-        for zone in fence.zones
-        if zone.corners
-    ]
-    circles = [
-        {
-            "circle": {"center": _in_file(zone.centre), "radius": zone.radius},
-            "inclusion": zone.inclusion,
-            "version": 1,
-        }
-        for zone in fence.zones
-        if not zone.corners
-    ]
-    return {"circles": circles, "polygons": polygons, "version": 2}
 
 
 # -- upload ------------------------------------------------------------------------------------------------
@@ -348,6 +154,15 @@ def _open(link: MavlinkSettings) -> Iterator[Transfer]:
         wire.close()
 
 
+def _check_storage(fence: GeoFence, link: MavlinkSettings, autopilot: int) -> None:
+    """Raise a `VehicleError` if the fence is to be uploaded, and this autopilot cannot store it."""
+    firmware = _AUTOPILOTS.get(autopilot)
+    if firmware is None or not link.upload_fence:
+        return
+    if why := too_many(fence, replace(link, firmware=firmware)):
+        raise VehicleError(f"{why}\n  fix:      set firmware = {json.dumps(firmware)} in [link]")
+
+
 def upload(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings, home: Array) -> list[str]:
     """Upload the route to the vehicle, replacing its mission, and settle the fence; return what to report.
 
@@ -360,8 +175,10 @@ def upload(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings, ho
     """
     with _open(link) as wire:
         mission = items(route, link)
-        if wire.autopilot() == _FIRMWARE["ardupilot"]:  # which overwrites item 0 with its home
-            mission = [_home(fence.ground.geodetic(home)[0].tolist(), link), *mission]
+        autopilot = wire.autopilot()
+        _check_storage(fence, link, autopilot)
+        if autopilot == _ARDUPILOT:  # which overwrites item 0 with its home
+            mission = [home_item(fence.ground.geodetic(home)[0].tolist(), link), *mission]
         notes = settle_fence(wire, fence, link.upload_fence)  # before the mission that needs it
         wire.upload(mission)
     return notes

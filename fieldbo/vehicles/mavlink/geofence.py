@@ -35,7 +35,7 @@ ROOM_M = 0.05
 """The least room between a route and the fence, in metres; messages resolve a centimetre."""
 
 _ROUNDING_M = 0.05  # points this close to the fence are inside
-_STRAIGHT_M, _STRAIGHT_DEGREES = 1000.0, 0.01  # edges up to this long are straight in metres and in degrees
+STRAIGHT_M, _STRAIGHT_DEGREES = 1000.0, 0.01  # edges up to this long are straight in metres and in degrees
 _MOST_PIECES = 2000  # of a polygon's edge
 _ARCS = 16  # straight pieces per quarter of a circle
 _AREA = "a fence from the world's outline and the vehicle file's [link] fence with one common area"
@@ -70,8 +70,8 @@ class Zone:
             polygon = shapely.Polygon(_unbroken(self.corners))
             longest = max(_STRAIGHT_DEGREES, polygon.length / _MOST_PIECES)
             ring = shapely.get_coordinates(shapely.segmentize(polygon, longest))
-            return shapely.make_valid(shapely.Polygon(_east_north(ring, ground)))
-        return shapely.Point(_east_north([self.centre], ground)[0]).buffer(self.radius, quad_segs=_ARCS)
+            return shapely.make_valid(shapely.Polygon(in_metres(ring, ground)))
+        return shapely.Point(in_metres([self.centre], ground)[0]).buffer(self.radius, quad_segs=_ARCS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class GeoFence:
             rows[:, 2] <= self.limits.highest + _ROUNDING_M
         )
         if self._allowed is not None:
-            inside &= shapely.intersects_xy(self._allowed, *_east_north(rows[:, :2], self.ground).T)
+            inside &= shapely.intersects_xy(self._allowed, *in_metres(rows[:, :2], self.ground).T)
         return inside
 
     def objection(self, target: ArrayLike, start: ArrayLike | None = None) -> str | None:
@@ -141,7 +141,7 @@ class GeoFence:
             return f"{place} is outside the fence"
         if start is None or self._allowed is None:
             return None
-        ends = _east_north(np.array([start, target], dtype=float)[:, :2], self.ground)
+        ends = in_metres(np.array([start, target], dtype=float)[:, :2], self.ground)
         begins_inside = shapely.intersects_xy(self._allowed, *ends[0])
         if begins_inside and not shapely.covers(self._allowed, shapely.LineString(ends)):
             return f"the path to {place} leads out of the fence"
@@ -229,7 +229,7 @@ def geofence(mission: Mission, ground: Ground, extra: Fence | None) -> GeoFence:
         The world and the vehicle file have no area in common, or several.
     """
     domain, extra = mission.world.domain, extra or Fence()
-    flat = [j for j in range(domain.dimension) if ground.towards[2, j] == 0]
+    flat = _flat(ground)
     left_out = tuple(o.name for o in domain.solid)
     include: list[BaseGeometry] = []
     exclude: list[tuple[str, BaseGeometry]] = []
@@ -255,6 +255,20 @@ def geofence(mission: Mission, ground: Ground, extra: Fence | None) -> GeoFence:
     exclusions = (Zone(False, _corners(part, ground), name=name) for name, part in (*holes, *obstacles))
     zones = (Zone(True, corners), *exclusions)
     return GeoFence(ground, zones, extra, left_out)
+
+
+def placed_region(domain: Domain, ground: Ground) -> BaseGeometry:
+    """Return the area in local metres in which vehicles move; of a vertical world, the line below it."""
+    flat = _flat(ground)
+    if len(flat) != 2:
+        return shapely.MultiPoint(ground.local(domain.sites)[:, :2]).convex_hull
+    region = shapely.box(*domain.low[flat], *domain.high[flat]) if domain.region is None else domain.region
+    return _placed(region, ground, flat)
+
+
+def _flat(ground: Ground) -> list[int]:
+    """Return the indices of the horizontal axes."""
+    return np.flatnonzero(ground.towards[2] == 0).tolist()
 
 
 def room_m(domain: Domain) -> float:
@@ -341,8 +355,12 @@ def _parts(shape: BaseGeometry) -> list[shapely.Polygon]:
 
 def _corners(polygon: shapely.Polygon, ground: Ground) -> tuple[tuple[float, float], ...]:
     """Return the corners of a polygon in local metres as latitude and longitude, clockwise on the map."""
-    fine = shapely.segmentize(polygon, _STRAIGHT_M)
-    ring = shapely.get_coordinates(shapely.orient_polygons(fine, exterior_cw=True))[:-1]
+    fine = shapely.segmentize(polygon, STRAIGHT_M)
+    return in_degrees(shapely.get_coordinates(shapely.orient_polygons(fine, exterior_cw=True))[:-1], ground)
+
+
+def in_degrees(ring: Array, ground: Ground) -> tuple[tuple[float, float], ...]:
+    """Return points (n, 2) in local metres as latitude and longitude."""
     places = ground.degrees(np.column_stack([ring, np.zeros(len(ring))]))
     return tuple((latitude, longitude) for latitude, longitude in places[:, :2].tolist())
 
@@ -359,7 +377,7 @@ def _clockwise(corners: tuple[tuple[float, float], ...]) -> tuple[tuple[float, f
     return corners[::-1] if by_longitude.is_ccw else corners
 
 
-def _east_north(places: Any, ground: Ground) -> Array:
-    """Return places (n, 2) of latitude and longitude in local metres (n, 2)."""
+def in_metres(places: Any, ground: Ground) -> Array:
+    """Return places (n, 2) of latitude and longitude in local metres: east, north, (n, 2)."""
     rows = np.asarray(places, dtype=float).reshape(-1, 2)
     return ground.metres(np.column_stack([rows, np.zeros(len(rows))]))[:, :2]

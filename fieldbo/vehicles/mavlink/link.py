@@ -15,8 +15,10 @@ from fieldbo.errors import VehicleError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
 from fieldbo.vehicles.mavlink.fence_check import check_geofence
+from fieldbo.vehicles.mavlink.fence_storage import storable, whole_world
 from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
-from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
+from fieldbo.vehicles.mavlink.settings import MavlinkSettings
+from fieldbo.vehicles.mavlink.stance import faced, located, places_armed
 from fieldbo.vehicles.remote.link import Capacity, Connection, Link, OnReport
 from fieldbo.vehicles.remote.track import Fixes
 
@@ -41,9 +43,10 @@ class Mavlink(MavlinkSettings, Link):
         VehicleError
             pymavlink is not installed, the domain's place is unknown, or the sensor has several settings.
         InputError
-            The fence contradicts the world or the mission.
+            The fence contradicts the world or the mission, or has more points than the autopilot stores; or
+            `yaw` points away from the wall.
         """
-        fence = self.geofence(mission, ground)
+        fence = self.guarding(self.geofence(mission, ground), mission)
         if mission.world.sensor.settings > 1:
             raise VehicleError(
                 f"the sensor of {mission.world.name} has {mission.world.sensor.settings} settings, "
@@ -53,7 +56,7 @@ class Mavlink(MavlinkSettings, Link):
 
         _ = self.signing_key  # raises an error here rather than in the station's thread
         check_geofence(fence, mission)
-        return GroundStation(self, fence, Fixes(mission), on_report)
+        return GroundStation(faced(self, fence.ground), fence, Fixes(mission), on_report)
 
     def capacity(self, domain: Domain) -> Capacity | None:
         """Return what is left next to positions at 5 Hz, heartbeats and the battery at 1 Hz."""
@@ -74,7 +77,21 @@ class Mavlink(MavlinkSettings, Link):
         VehicleError
             Where the domain lies is unknown.
         InputError
-            The world and the vehicle file have no area in common, or several, or `stand_off` does not fit
-            the world.
+            The world and the vehicle file have no area in common, or several; `stand_off` does not fit the
+            world; or relative heights count from several places.
         """
-        return geofence(mission, located(ground, mission.world.domain.axes, self.stand_off), self.fence)
+        axes = mission.world.domain.axes
+        return geofence(mission, located(ground, axes, self, places_armed(mission)), self.fence)
+
+    def guarding(self, fence: GeoFence, mission: Mission) -> GeoFence:
+        """Return the fence for guided flight: as the autopilot stores it, if it is uploaded.
+
+        Raises
+        ------
+        InputError
+            The autopilot does not store it, even with as few points as the mission's routes allow.
+        """
+        if not self.upload_fence:
+            return fence
+        otherwise = "or set upload_fence = false; the fence of a plan needs to hold only its own route"
+        return storable(fence, self, whole_world(mission, fence), otherwise)

@@ -5,14 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat
 
-from fieldbo.domain.axes import Axis
-from fieldbo.domain.frame import Ground, Origin, example
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.validation import settings
 from fieldbo.vehicles.mavlink.fence import Fence
@@ -40,8 +36,9 @@ class MavlinkSettings:
     """System id of fieldbo as a ground station; no other ground station may use it. The autopilot's ground
     station failsafe watches one id, usually 255 (ArduPilot: MAV_GCS_SYSID or SYSID_MYGCS)."""
     altitude: Literal["absolute", "relative"] = "absolute"
-    """What the frame's altitude is measured from: "absolute" for sea level, "relative" for the place where
-    the vehicle was armed (its home)."""
+    """What heights count from: "absolute" for sea level, as the frame's origin says; "relative" for where the
+    vehicle is armed, which is the mission's start, or the surface if the world has a depth. The origin's
+    altitude then says how far above this place the start or the surface is, normally 0."""
     battery: int = 0
     """Id of the battery, if there are several."""
     baud: int = 57_600
@@ -57,14 +54,20 @@ class MavlinkSettings:
     """Replace the vehicle's own fence with fieldbo's, before the first order and with plan --upload; by
     default the two are only compared, and differences are reported."""
     firmware: Literal["ardupilot", "px4"] | None = None
-    """Firmware of the autopilot, for plans."""
+    """Firmware of the autopilot, for plans, and for how many points of a fence it stores."""
     vehicle: Literal["boat", "rover", "copter", "plane", "submarine"] | None = None
-    """Type of the vehicle, for plans."""
+    """Type of the vehicle, for plans, and for how many points of a fence it stores."""
+    fence_points: Annotated[int, Field(ge=3)] | None = None
+    """How many points of a fence the autopilot stores, by default 63 on PX4 (boards with little memory: 15),
+    70 on ArduPilot's copters and 84 on its other vehicles (on an SD card more: BRD_SD_FENCE). A fence of more
+    is simplified, so that it allows less."""
     speed: Annotated[float, Field(gt=0)] | None = None
     """Speed over ground in plans, in m/s."""
     yaw: Annotated[float, Field(ge=0, lt=360)] | None = None
-    """Heading at the waypoints of plans, in degrees clockwise from north; on ArduPilot it needs
-    WP_YAW_BEHAVIOR = 0."""
+    """Heading of the vehicle, in degrees clockwise from north; by default it faces the wall if stand_off is
+    set, and is else up to the autopilot. In plans for ArduPilot it needs WP_YAW_BEHAVIOR = 0."""
+    yaw_away: bool = False
+    """Whether yaw may point away from the wall, as for a camera that looks backwards."""
     stand_off: float = 0.0
     """Distance in metres from a vertical world, such as a facade: to the right of the direction of its
     horizontal axis, or to the left if negative."""
@@ -131,32 +134,3 @@ class MavlinkSettings:
 def _is_host_and_port(text: str) -> bool:
     host, _, port = text.rpartition(":")
     return bool(host) and ":" not in host and port.isdecimal() and 0 < int(port) < 65_536
-
-
-def located(ground: Ground | None, axes: Sequence[Axis], stand_off: float = 0.0) -> Ground:
-    """Return the ground if its origin is known, moved by the distance to keep from a vertical world.
-
-    Raises
-    ------
-    VehicleError
-        There is no ground, or its origin is unknown.
-    InputError
-        The world is not vertical, but `stand_off` is not 0.
-    """
-    if ground is None or ground.origin is None:
-        raise VehicleError(
-            "a MAVLink vehicle needs latitude and longitude, but the domain's location is not given\n"
-            f"  fix:      add to the vehicle file, with your own coordinates:\n\n{example(axes)}"
-        )
-    if stand_off == 0.0:
-        return ground
-    flat = ground.towards[:, ground.towards[2] == 0]
-    if flat.shape[1] != 1 or ground.towards.shape[1] != 2:
-        raise InputError(
-            f"stand_off = {stand_off:g}, but the world is not vertical",
-            expected="a world with one horizontal axis and one of height or depth",
-            where="link.stand_off",
-        )
-    (east, north, _) = flat[:, 0]
-    latitude, longitude, altitude = ground.degrees([[stand_off * north, -stand_off * east, 0.0]])[0].tolist()
-    return replace(ground, origin=Origin(latitude, longitude, altitude))

@@ -74,6 +74,7 @@ _SET_BACK_MS, _FRESH_MS = 2_000, 60_000  # a clock set back this far, to less th
 
 _STATION = 6  # MAV_TYPE_GCS
 _POSITION_ONLY = 0b110111111000  # mask of a target without velocity, acceleration, yaw and yaw rate
+_POSITION_AND_YAW = 0b100111111000
 _FRAMES = {"absolute": 5, "relative": 6}  # MAV_FRAME_GLOBAL_INT, MAV_FRAME_GLOBAL_RELATIVE_ALT_INT
 _OFFBOARD = 6  # PX4's main mode
 _NO_CELL = 65_535  # the voltage in mV of a cell that a battery does not have
@@ -265,16 +266,19 @@ class GroundStation(Connection):
 
     def _send_target(self, target: Array) -> None:
         latitude, longitude, altitude = target.tolist()
+        yaw = self._link.yaw
         self._wire.mav.set_position_target_global_int_send(
             int(1000 * (self._aimed_s - self._opened_s)),  # tells two visits to the same place apart
             self._link.system,
             self._link.component,
             _FRAMES[self._link.altitude],
-            _POSITION_ONLY,
+            _POSITION_ONLY if yaw is None else _POSITION_AND_YAW,
             round(latitude * 1e7),
             round(longitude * 1e7),
             altitude,
-            *(0.0,) * 8,
+            *(0.0,) * 6,
+            0.0 if yaw is None else math.radians((yaw + 180.0) % 360.0 - 180.0),
+            0.0,
         )
 
     def _command(self, command: int, *values: float) -> None:

@@ -98,7 +98,7 @@ def _frame(domain: Domain) -> list[str]:
         lines = [
             "[frame]   # where the world lies on the ground: its CRS places its axes",
             "# Zero of the robot's own map: degrees on WGS 84, and metres. A robot that receives degrees",
-            "# needs only its altitude, from which altitudes count.",
+            "# needs only its altitude: of the start, above where the robot is armed.",
             f"origin = {{ latitude = {latitude}, longitude = {longitude}, altitude = 0 }}",
         ]
         return ["\n".join(lines)]

@@ -1,8 +1,9 @@
 """A simulated boat at the other end of a MAVLink link, with the modes of ArduPilot's Rover.
 
-It starts armed and in HOLD. In GUIDED it goes to the target in SET_POSITION_TARGET_GLOBAL_INT; a target is
-new if its place or its time is. It streams what it reads on the way; on arrival it samples, and streams that
-value until it leaves. It stores missions and fences, and gives them back, but follows neither.
+It starts armed and in HOLD; relative heights count from there. In GUIDED it goes to the target in
+SET_POSITION_TARGET_GLOBAL_INT; a target is new if its place or its time is. It streams what it reads on the
+way; on arrival it samples, and streams that value until it leaves. It stores missions and fences, and gives
+them back, but follows neither.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError, VehicleError
-from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
+from fieldbo.vehicles.mavlink.settings import MavlinkSettings
+from fieldbo.vehicles.mavlink.stance import located
 from fieldbo.vehicles.mavlink.wire import Sequence, mavutil, opened
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
@@ -75,7 +77,7 @@ def serve(robot: Robot, link: MavlinkSettings, ground: Ground | None, say: Calla
         pymavlink is not installed, the connection cannot be opened, or the domain's place is unknown.
     """
     address, module = mirrored(link), mavutil(link)
-    boat = _Boat(robot, link, located(ground, robot.world.domain.axes, link.stand_off), say)
+    boat = _Boat(robot, link, located(ground, robot.world.domain.axes, link, robot.position), say)
     while True:  # over TCP, one ground station may hang up and another connect
         try:
             boat.wire = opened(link, address, module, system=link.system, component=link.component)
