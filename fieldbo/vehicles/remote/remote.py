@@ -39,6 +39,7 @@ from fieldbo.vehicles.remote.link import (
     BatteryReport,
     ChannelReport,
     Connection,
+    Doubt,
     Goal,
     GoalRejected,
     GoalResult,
@@ -147,6 +148,7 @@ class Remote(Vehicle):
         self._watchdog = Watchdog(settings.watch.silence_s)
         self._is_back = False
         self._unreachable = ""
+        self._misread: dict[str, Doubt] = {}
         self._waits_since_s, self._asked_s, self._resend = math.inf, -math.inf, False
         self._taken: Taken | None = None
         self._beside: Array | None = None
@@ -236,13 +238,21 @@ class Remote(Vehicle):
     def _demand(self, missing: str) -> str:
         """Return what has to be reported, and what to do about it."""
         within = f"within {self.watch.connect_s:g} s"
-        what = f"the robot at {self.link.address} has not reported its {missing} {within}"
+        what = f"the robot at {self.link.address} has not reported its {missing} {within}{self._but(missing)}"
+        fixes = [doubt.fix for doubt in self._misread.values() if doubt.about == missing]
+        if fixes:
+            return f"{what}\n  fix:      {'; '.join(fixes)}"
         if self.watch.when_planner_silent == "home":
             return (
                 f"{what}: a robot that goes home by itself has to\n"
                 f'  fix:      have it report its {missing}, or set when_planner_silent = "hold"'
             )
         return f"{what}\n  fix:      wait for a position fix, or check the names in [link]"
+
+    def _but(self, missing: str) -> str:
+        """Return what came instead of what is missing; empty if nothing did."""
+        came = [doubt.why for doubt in self._misread.values() if doubt.about == missing]
+        return f": {'; '.join(came)}" if came else ""
 
     @property
     def _place_is_plain(self) -> bool:
@@ -553,6 +563,10 @@ class Remote(Vehicle):
             if self._under_way is not None:
                 self._settle(Lost(str(self._under_way.order.id), report.why))
             return
+        if isinstance(report, Doubt):
+            self._misread[report.why] = report
+            self._filter.doubt(report.why, f"{report.why}; {report.fix}")
+            return
         if isinstance(report, Reconnected):
             self._positions.lose()
             self._resend = True
@@ -771,6 +785,7 @@ class Remote(Vehicle):
             why = self._silence
         elif waited_s > self.watch.least_s:
             why = f"the robot has not reported its position for {waited_s:.0f} s, so no safe route is known"
+            why += self._but("position")
         else:
             return
         self._waits_since_s = math.inf
