@@ -71,7 +71,7 @@ def plan(
     """
     import numpy as np
 
-    from fieldbo.errors import InputError
+    from fieldbo.errors import InputError, errors_of, raise_all
     from fieldbo.vehicles.checks import check_tolerances, doubts
     from fieldbo.vehicles.file import LoadedVehicleFile
     from fieldbo.vehicles.mavlink import flight_plan
@@ -92,8 +92,14 @@ def plan(
     if (run := _run_of_the_same_name(source)) is not None:
         typer.echo(f"{source} is a mission and a run; this plans the mission. The run: fieldbo plan {run}")
     mission, way, sampling_s = _track(source, set_ or [], loaded.settings.battery.full)
-    check_tolerances(loaded, mission)
-    fence = link.geofence(mission, loaded.settings.ground(mission.world.domain))
+    ground = loaded.settings.ground(mission.world.domain)
+    raise_all(
+        errors_of(
+            lambda: check_tolerances(loaded, mission),
+            lambda: check_geofence(link.geofence(mission, ground), mission),
+        )
+    )
+    fence = link.geofence(mission, ground)
     stays = np.zeros(len(way.points))
     stays[way.is_site] = sampling_s if stay is None else stay
     route = flight_plan.waypoints(way, fence, stays, loaded.settings.arrival.within)
