@@ -810,6 +810,25 @@ def test_a_pilot_who_takes_control_keeps_it_until_it_is_returned(afloat):
     assert (done.order, done.complete, done.position.tolist()) == ("run/1", True, [0.0, 10.0])
 
 
+@pytest.mark.parametrize(
+    ("firmware", "vehicle", "mode"),
+    [("ardupilot", "boat", "GUIDED"), ("ardupilot", "copter", "GUIDED"), ("px4", "copter", "HOLD")],
+)
+def test_mavsdk_sends_the_simulated_vehicle_somewhere(firmware, vehicle, mode, tmp_path):
+    pond_mission(tmp_path)
+    port = free_port(socket.SOCK_DGRAM)
+    link = f'kind = "mavlink"\nconnection = "udpin:127.0.0.1:{port}"\nfirmware = "{firmware}"'
+    write(tmp_path / "drone.toml", f'format = 1\n[link]\n{link}\nvehicle = "{vehicle}"\n{POND}')
+    world = tmp_path / "pond" / "world.toml"
+    station = HERE / "mavsdk_station.py"
+    with robot(tmp_path / "drone.toml", world, "--speedup", 50) as afloat:
+        afloat.wait_for("ready")
+        with python(station, f"udpin://127.0.0.1:{port}", 47.3102, 8.5803, 406.0) as ground:
+            ground.wait_for("goto: SUCCESS")
+            ground.wait_for("arrived in")
+        afloat.wait_for(f"armed, {mode}, repositioned")
+
+
 def test_an_order_waits_until_a_pilot_has_armed_the_vehicle(afloat):
     boat, vehicle, pilot = afloat
     pilot.arm(False)

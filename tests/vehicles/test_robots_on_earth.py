@@ -278,9 +278,9 @@ def test_simulated_robots_start_at_degrees(folder):
     world_on_earth(folder)
     domain = load_world("lake").domain
     latitude, longitude = degrees_at(SPOTS["lake"], -100, -50)
-    place = _site(f"{latitude},{longitude}", domain)
+    place = _site(f"{latitude},{longitude}", domain, "--start")
     assert apart_m(degrees_of(domain.crs, place), [latitude, longitude])[0] < CM
-    assert _site("463000,5239500", domain).tolist() == [463_000.0, 5_239_500.0]
+    assert _site("463000,5239500", domain, "--start").tolist() == [463_000.0, 5_239_500.0]
 
 
 def test_the_list_of_worlds_names_their_crs(folder, said):

@@ -339,7 +339,7 @@ class MqttClient:
         self._answered = True
         if self._closing.is_set():
             client.disconnect()
-        elif reason.value == _WRONG_VERSION and (not self._is_3) not in self._refused:
+        elif reason.is_failure and reason.value == _WRONG_VERSION and (not self._is_3) not in self._refused:
             self._refused.add(self._is_3)
             self._change_version(client)
         elif reason.is_failure:
