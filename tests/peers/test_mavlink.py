@@ -810,6 +810,21 @@ def test_a_pilot_who_takes_control_keeps_it_until_it_is_returned(afloat):
     assert (done.order, done.complete, done.position.tolist()) == ("run/1", True, [0.0, 10.0])
 
 
+@pytest.mark.parametrize(("firmware", "vehicle"), [("px4", "copter"), ("ardupilot", "copter")])
+def test_fieldbo_guides_the_simulated_vehicle_that_the_file_names(firmware, vehicle, tmp_path):
+    mission = pond(tmp_path)
+    with Router() as router:
+        file = drone(tmp_path, router, POND, "[battery]\nfull = 4000")
+        text = file.read_text().replace("[link]", f'[link]\nfirmware = "{firmware}"\nvehicle = "{vehicle}"')
+        write(file, text)
+        with robot(file, tmp_path / "pond" / "world.toml", "--battery", 4000, "--speedup", 20) as afloat:
+            afloat.wait_for("ready")
+            with fieldbo("run", mission, "--vehicle", file, "--out", tmp_path / "run", cwd=tmp_path) as run:
+                assert run.wait() == 0, run.output
+            afloat.wait_for("armed, OFFBOARD" if firmware == "px4" else "armed, GUIDED")
+    assert len(Ran(0, "", tmp_path / "run").visits) > 2
+
+
 @pytest.mark.parametrize(
     ("firmware", "vehicle", "mode"),
     [("ardupilot", "boat", "GUIDED"), ("ardupilot", "copter", "GUIDED"), ("px4", "copter", "HOLD")],

@@ -261,7 +261,7 @@ def test_only_poses_in_the_agreed_frame_count(kind, tmp_path):
         beside.signals.clear()
         here.header.frame_id = "odom"
         doubt = beside.said(lambda: places.publish(here), Doubt)
-        assert "/boat/pose in the frame 'odom', not 'map', are ignored" in doubt.why
+        assert "the topic /boat/pose in the frame 'odom', not 'map', are ignored" in doubt.why
         assert 'frame_id = "odom"' in doubt.fix
         assert not [one for one in beside.signals if isinstance(one, PositionReport | Unreachable)]
 

@@ -153,7 +153,7 @@ class PoseReader:
         self._report(
             Doubt(
                 "position",
-                f"poses on {self._link.pose} in the frame {frame!r}, not {wanted!r}, are ignored",
+                f"poses on the topic {self._link.pose} in the frame {frame!r}, not {wanted!r}, are ignored",
                 f"have the robot publish its pose in {wanted!r}, or set frame_id = {json.dumps(frame)} in "
                 "[link] if the origin of [frame] is that of this frame, and it does not drift",
             )
