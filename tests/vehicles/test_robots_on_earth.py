@@ -119,6 +119,7 @@ def test_a_frame_towards_grid_north_would_be_off_by_tens_of_metres_at_the_edge_o
 def test_sites_come_back_from_local_metres_whatever_the_origin(name, east, north, away, up):
     domain, spot = square(name, 1000.0), SPOTS[name]
     latitude, longitude = degrees_at(spot, away, -away)
+    longitude = (longitude + 180.0) % 360.0 - 180.0
     ground = ground_of(domain, Frame(Origin(latitude, longitude, up)))
     site = metres_of(spot.crs, [[spot.latitude, spot.longitude]])[0] + np.array([east, north])
     assert np.abs(ground.sites(ground.local(site))[0] - site).max() < CM
