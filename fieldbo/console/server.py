@@ -73,7 +73,7 @@ class Place:
             raise InputError(
                 "only one of --cert and --key was given", expected="both", where="--cert and --key"
             )
-        _ = self._others
+        self.names(self.port)  # raises an error for a name that is none
 
     @property
     def scheme(self) -> str:

@@ -7,10 +7,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @contextmanager
-def reverse_proxy(port, path, host=None):
+def reverse_proxy(port, path, own_port=0):
     """Serve port `port` of this machine below `path`, which ends in a slash; yield the proxy's own port.
 
-    The browser's ``Host`` is passed on, or `host` instead of it.
+    The browser's ``Host`` is passed on. By default, the proxy's own port is any that is free.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -22,8 +22,7 @@ def reverse_proxy(port, path, host=None):
                 return
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            headers = dict(self.headers) | ({} if host is None else {"Host": host})
-            connection.request(self.command, "/" + self.path[len(path) :], body, headers)
+            connection.request(self.command, "/" + self.path[len(path) :], body, dict(self.headers))
             answer = connection.getresponse()
             self.send_response_only(answer.status)
             for name, value in answer.getheaders():
@@ -43,7 +42,7 @@ def reverse_proxy(port, path, host=None):
         def log_message(self, *arguments):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", own_port), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
