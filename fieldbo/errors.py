@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import partial
 from textwrap import fill
@@ -87,6 +87,64 @@ class InputError(FieldboError, ValueError):
         """Return the same error with its place prefixed by `where`."""
         place = where if self.where is None else f"{where}: {self.where}"
         return type(self)(self.problem, expected=self.expected, where=place, fix=self.fix)
+
+
+class SeveralInputsError(InputError):
+    """Several pieces of invalid input, each with all that an `InputError` says.
+
+    Parameters
+    ----------
+    errors : sequence of InputError
+        At least two.
+    """
+
+    def __init__(self, errors: Sequence[InputError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("; ".join(error.problem for error in errors))
+        self.args = ("\n".join([counted(len(errors), "problem"), *(f"- {error}" for error in errors)]),)
+
+    def at(self, where: str) -> SeveralInputsError:
+        """Return the same errors with their places prefixed by `where`."""
+        return type(self)([error.at(where) for error in self.errors])
+
+
+def raise_all(errors: Sequence[InputError]) -> None:
+    """Raise the errors as one; nothing if there are none.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise_all([InputError("battery is -5"), InputError("speed is 0", fix="raise it")])
+    ... except InputError as error:
+    ...     print(error)
+    2 problems
+    - battery is -5
+    - speed is 0
+      fix:      raise it
+    """
+    if len(errors) > 1:
+        raise SeveralInputsError(errors)
+    for error in errors:
+        raise error
+
+
+def errors_of(*checks: Callable[[], object]) -> list[InputError]:
+    """Return the errors that checks raise; those of a check that raises several count one by one.
+
+    Examples
+    --------
+    >>> [str(error) for error in errors_of(lambda: None, lambda: raise_all([InputError("speed is 0")]))]
+    ['speed is 0']
+    """
+    errors = list[InputError]()
+    for check in checks:
+        try:
+            check()
+        except SeveralInputsError as several:
+            errors += several.errors
+        except InputError as error:
+            errors.append(error)
+    return errors
 
 
 class UnknownNameError(InputError):

@@ -37,8 +37,10 @@ def finish_or_recharge(agent: AgentState, vehicle: int, reason: EndReason) -> Go
 
 def finish(agent: AgentState, vehicle: int, reason: EndReason) -> GoHome | Stop:
     """Send a vehicle home if it has a home and is not there; otherwise stop it."""
+    limit = short_of(agent, agent.vehicles[vehicle]) if reason is EndReason.BATTERY_SPENT else None
+    reason = EndReason.TIME_LIMIT if limit == "time" else reason
     why = {**(agent.why or {}), "end_reason": reason.value}
-    if reason is EndReason.BATTERY_SPENT and (limit := short_of(agent, agent.vehicles[vehicle])) is not None:
+    if limit is not None:
         why["limit"] = limit
     agent.endings[vehicle] = why
     return _home_or_stop(agent, vehicle, reason)

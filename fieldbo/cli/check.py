@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -128,14 +129,18 @@ def _on_vehicles(
     files: list[LoadedVehicleFile], vehicles: list[str], mission: Mission
 ) -> tuple[list[str], list[str]]:
     """Return warnings on how vehicles fit a mission, and lines that describe them."""
+    from fieldbo.errors import errors_of, raise_all
     from fieldbo.vehicles.checks import check_vehicle
     from fieldbo.vehicles.description import describe_vehicle
     from fieldbo.vehicles.place import describe_place
 
     warnings: list[str] = []
     lines: list[str] = []
-    for number, file in enumerate(files):
-        warnings += check_vehicle(file, mission, number)
+
+    def fit(number: int) -> None:
+        warnings.extend(check_vehicle(files[number], mission, number))
+
+    raise_all(errors_of(*(partial(fit, number) for number in range(len(files)))))
     for number, (file, vehicle) in enumerate(zip(files, vehicles, strict=True)):
         place = describe_place(file, mission, number)
         lines += [*describe_vehicle(file, vehicle, mission.world.domain), *place, *_mavlink(file, mission)]

@@ -21,6 +21,9 @@ EXAMPLES = """
 `fieldbo console boat-1 --network 192.168.1.20 --cert boat.pem --key boat-key.pem` - for tablets on the same
 network, encrypted
 
+`fieldbo console boat-1 --host-name localhost:9000` - to be opened on another computer by a tunnel: *ssh -L
+9000:localhost:8642 boat*
+
 Open the printed address; it holds a token, without which nothing is served. The mission runs in a process of
 its own: Ctrl-C ends the console only. Needs the extra *console*: pip install 'fieldbo[console]'.
 """
@@ -57,6 +60,14 @@ def console(
             metavar="ADDRESS",
         ),
     ] = None,
+    host_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another name under which your browser reaches the console, by a tunnel or a proxy, as in "
+            "its address: *localhost:9000*, or *https://lab.example.org* if a proxy adds TLS. Repeatable.",
+            metavar="NAME[:PORT]",
+        ),
+    ] = None,
     cert: Annotated[Path | None, typer.Option(help="Certificate (PEM), for TLS.", metavar="FILE")] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key (PEM).", metavar="FILE")] = None,
 ) -> None:
@@ -77,13 +88,13 @@ def console(
             expected="the extra console",
             fix="pip install 'fieldbo[console]'",
         ) from None
-    place = Place(port, network, cert, key)
+    place = Place(port, network, cert, key, host_name or [])
     place.check_certificate()
     place.bound().close()  # before a mission is started
     out_to = terminal()
     file = _record(run or _under_way(), by_hand=by_hand, vehicles=vehicle or [], settings=set_ or [], out=out)
 
-    def ready(address: str) -> None:
+    def ready(addresses: list[str]) -> None:
         if network is not None and cert is None:
             out_to.print(
                 f"warning: everybody on the network of {network} can read this address along, and steer; "
@@ -92,7 +103,8 @@ def console(
                 markup=False,
                 soft_wrap=True,
             )
-        out_to.print(f"{file.parent}: open {address}", soft_wrap=True, markup=False, highlight=False)
+        opened = " or ".join(addresses)
+        out_to.print(f"{file.parent}: open {opened}", soft_wrap=True, markup=False, highlight=False)
         out_to.print("Ctrl-C ends the console, not the run.", style="dim")
 
     serve(file, place, ready)

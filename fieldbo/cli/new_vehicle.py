@@ -30,28 +30,33 @@ def vehicle(
     world: Annotated[
         str,
         typer.Option(
-            help="World the vehicle will work in; it supplies the axes and, if it has a CRS, the place."
+            help="World the vehicle will work in; it supplies the axes, tolerances that fit, the speed and, "
+            "if it has a CRS, the place."
         ),
     ],
 ) -> None:
-    """Write a vehicle file that lists and explains every setting, with its default value."""
-    from fieldbo.costs.boat import Boat
+    """Write a vehicle file that lists and explains every setting, with its default or what fits the world."""
     from fieldbo.errors import InputError
     from fieldbo.mission.catalogue import name_of
     from fieldbo.mission.files import write_whole
     from fieldbo.mission.load import load_world
     from fieldbo.vehicles.kinds import LINKS
+    from fieldbo.vehicles.proposals import proposed, stands_upright
     from fieldbo.vehicles.remote.template import template
 
     file = Path(f"{name_of('vehicle', name, 'NAME')}.toml")
     loaded = load_world(world)
-    domain, cost = loaded.domain, loaded.cost
-    text = template(link, domain, name, cost.speed if isinstance(cost, Boat) else None)
+    domain = loaded.domain
+    text = template(link, domain, name, proposed(link, loaded))
     if file.exists():
         raise InputError(f"{file} exists", expected="the name of a new file", where="NAME")
     write_whole(file, text.encode())
     if LINKS.get(link).needs_origin and domain.crs is None:
         typer.echo(f"{file}\nnext: set origin in its [frame] to the place of the domain's zero")
+        if stands_upright(domain):
+            typer.echo(
+                "and stand_off in its [link] to the distance that the vehicle is to keep from the wall"
+            )
     elif link == "mavlink":
         typer.echo(
             f"{file}\nnext: fieldbo plan RUN --vehicle {file}\n"

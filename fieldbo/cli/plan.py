@@ -96,7 +96,7 @@ def plan(
     Use this when the autopilot is to follow the whole route by itself, without fieldbo.
     """
     from fieldbo.cli.plan_files import PlanFiles
-    from fieldbo.errors import InputError
+    from fieldbo.errors import InputError, errors_of, raise_all
     from fieldbo.vehicles.checks import check_tolerances, doubts
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.fence_check import check_geofence
@@ -111,8 +111,14 @@ def plan(
     batteries = [flight.battery for flight in flights]
     files = PlanFiles.of(Path(source).stem, format_ is Format.wpl, out, batteries)
     chosen = _chosen(flights, upload, upload_battery)
-    check_tolerances(loaded, mission)
-    whole = link.geofence(mission, loaded.settings.ground(mission.world.domain))
+    ground = loaded.settings.ground(mission.world.domain)
+    raise_all(
+        errors_of(
+            lambda: check_tolerances(loaded, mission),
+            lambda: check_geofence(link.geofence(mission, ground), mission),
+        )
+    )
+    whole = link.geofence(mission, ground)
     link = faced(link, whole.ground)
     needed = routed([flight.way.points for flight in flights], mission, whole)
     fence = storable(whole, link, needed, "plan a shorter route")

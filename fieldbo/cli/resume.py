@@ -27,6 +27,8 @@ EXAMPLES = """
 
 `fieldbo resume boat-3 --vehicle boat.toml` - with another boat, or a vehicle file that has changed
 
+`fieldbo resume boat-3 --away "20 min"` - say how long the run stood still, because the clock was set since
+
 Ctrl-C, a power cut and a killed process all leave a run that can be resumed: every order is on disk before it
 is sent, and every reading before it is used. Outstanding orders are sent again under the same id, or closed
 with what their vehicle reports; no reading is ever counted twice. A resumed simulation gives the
@@ -59,6 +61,14 @@ def resume(
         bool,
         typer.Option("--accept-loss", help="Continue even if the last rows of the record are missing."),
     ] = False,
+    away: Annotated[
+        str | None,
+        typer.Option(
+            help='For how long the run stood still, such as *"20 min"* or *1200* (seconds), if this '
+            "computer's clock was set since. It counts towards *time_limit_s*.",
+            metavar="TIME",
+        ),
+    ] = None,
     format: Format = None,
     width: Width = "screen",
 ) -> None:
@@ -67,6 +77,7 @@ def resume(
     from fieldbo.cli.session import carry_out, connect
     from fieldbo.cli.terminal import console
     from fieldbo.errors import counted
+    from fieldbo.mission.amounts import amount
     from fieldbo.runs.load import mission_of, notes, record_file
     from fieldbo.runs.record.record import Record
     from fieldbo.runs.record.rows import ORDERS
@@ -75,6 +86,7 @@ def resume(
     from fieldbo.vehicles.load import vehicle_of
 
     out_to, pictures = console(), checked(format, width)
+    away_s = None if away is None else amount(away, "s", "--away", zero=True, what="the unit of time")
     with Record(record_file(run)) as record:
         mission, folder = mission_of(record), record.file.parent
         if accept_loss:
@@ -93,7 +105,8 @@ def resume(
             connect(vehicles, links, out_to)
             if vehicle:  # from now on: the next resume must not return to the old fence
                 record.continue_with(recorded)
-            carry_out(partial(resume_mission, mission, record), mission, vehicles, folder, out_to, pictures)
+            going_on = partial(resume_mission, mission, record, away_s=away_s)
+            carry_out(going_on, mission, vehicles, folder, out_to, pictures)
 
 
 def _complete(mission: Mission, record: Record, console: Console, pictures: Pictures) -> None:

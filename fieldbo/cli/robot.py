@@ -16,7 +16,8 @@ EXAMPLES = """
 
 `fieldbo robot mqtt --world lake-transect --speedup 100` - a boat on this machine's MQTT broker
 
-`fieldbo robot boat.toml --world lake-transect` - the robot that this vehicle file describes
+`fieldbo robot boat.toml --world lake-transect` - the robot that this vehicle file describes; over MAVLink it
+announces itself as the firmware and the vehicle in it
 
 `fieldbo robot mqtt --world lake-transect --fault refuse:3 --fault drain:5:1.5` - reject goal 3, and
 drain the battery 1.5 times as fast from goal 5 on
@@ -58,7 +59,7 @@ after the first goal on one of 9, and from 60 s on one of 5 again
 """
 
 
-def _site(text: str, domain: Domain) -> Array:
+def _site(text: str, domain: Domain, option: str) -> Array:
     """Return the site (d,) in a comma-separated list of its coordinates or, with a CRS, of degrees."""
     import numpy as np
 
@@ -72,9 +73,9 @@ def _site(text: str, domain: Domain) -> Array:
         site = np.empty(0)
     if len(site) != dimension or not np.isfinite(site).all():
         raise InputError(
-            f"{text!r} is not a valid start",
-            expected=f"{dimension} numbers, comma-separated",
-            where="--start",
+            f"{option} {text}",
+            expected=f"a place: {dimension} numbers, comma-separated",
+            where=option,
         )
     if domain.georeference is not None and np.abs(site[:2]).max() <= 180.0:  # too small to be metres
         others = [j for j in range(dimension) if j not in domain.georeference.axes]
@@ -122,13 +123,25 @@ def robot(
     recharge: Annotated[
         float | None,
         typer.Option(
-            help="Seconds without a goal after which the battery is full again, as if it had been changed; "
-            "without it, nobody changes it.",
+            help="Seconds at home without a goal after which the battery is full again, as if it had been "
+            "changed; without it, nobody changes it.",
             metavar="SECONDS",
         ),
     ] = None,
+    home: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the battery is changed, written like --start; by default, where the robot starts and "
+            "where a goal over MQTT or Visit says that it is home.",
+            metavar="SITE",
+        ),
+    ] = None,
     speedup: Annotated[
-        float, typer.Option(help="How many times faster than real time the robot runs.")
+        float,
+        typer.Option(
+            help="How many times faster than real time the robot runs. While it waits for its next goal, "
+            "time passes as usual."
+        ),
     ] = 1.0,
     track: Annotated[
         Path | None,
@@ -175,10 +188,11 @@ def robot(
     simulated = Robot(
         place,
         seed=seed,
-        start=None if start is None else _site(start, place.domain),
+        start=None if start is None else _site(start, place.domain, "--start"),
         battery=math.inf if battery is None else battery,
         speedup=speedup,
         recharge_s=math.inf if recharge is None else recharge,
+        home=None if home is None else _site(home, place.domain, "--home"),
         faults=[Fault.parse(text) for text in fault or []],
         channels=[Schedule.parse(text) for text in channel or []],
     )

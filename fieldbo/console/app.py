@@ -30,6 +30,9 @@ _KEEP_ALIVE_S = 10.0
 _PATIENCE_S = 10.0
 """How long a request may take to arrive."""
 
+_UNBUFFERED = {"X-Accel-Buffering": "no"}
+"""Has a proxy such as nginx pass a stream on as it comes."""
+
 _FILES = {
     "leaflet.js": ("fieldbo.pages", "vendor/leaflet/leaflet.js", "text/javascript"),
     "leaflet.css": ("fieldbo.pages", "vendor/leaflet/leaflet.css", "text/css"),
@@ -147,7 +150,9 @@ class _Changes(Response):
             await full(scope, receive, send)
             return
         with streams.listening() as change:  # counted before anything else is awaited
-            stream = StreamingResponse(self._events(change), media_type="text/event-stream")
+            stream = StreamingResponse(
+                self._events(change), media_type="text/event-stream", headers=_UNBUFFERED
+            )
             await stream(scope, receive, send)
 
     async def _events(self, change: asyncio.Event) -> AsyncIterator[bytes]:

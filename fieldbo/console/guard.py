@@ -2,8 +2,8 @@
 
 The checks come before any other code sees a request:
 
-- The ``Host`` must be an address under which the console is served: a page of somebody else's that got its
-  own name to point here (DNS rebinding) sends another one.
+- The ``Host`` must be an address under which the console is served, or a name that its operator has stated: a
+  page of somebody else's that got its own name to point here (DNS rebinding) sends another one.
 - The token comes once, in the address that is printed, and then as a cookie that no script can read.
 - An ``Origin`` must be the console's own: a browser sends the origin of the page that makes a request.
 - A request has a small body, and takes one of a few streams that stay open.
@@ -12,12 +12,15 @@ The checks come before any other code sees a request:
 from __future__ import annotations
 
 import hmac
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fieldbo.console.names import HostName
 
 LARGEST_BODY = 64 * 1024
 """Bytes of a request; an area drawn by hand takes a few thousand."""
@@ -41,6 +44,9 @@ _NO_TOKEN = (
 )
 
 
+_OTHER_PAGE = "Another page sent this request.\n"
+
+
 @dataclass(frozen=True)
 class Guard:
     """Refuses requests without the token, under another host, from another origin, or too large.
@@ -49,16 +55,13 @@ class Guard:
     ----------
     app : ASGI application
     token : str
-    hosts : frozenset of str
-        Hosts with ports under which the console is served: ``127.0.0.1:8642``.
-    secure : bool
-        Whether it is served over TLS.
+    names : frozenset of HostName
+        Under which the console is served: ``http://127.0.0.1:8642``.
     """
 
     app: ASGIApp
     token: str = field(repr=False)
-    hosts: frozenset[str]
-    secure: bool = False
+    names: frozenset[HostName]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
@@ -73,23 +76,15 @@ class Guard:
             return
         await self.app(scope, _limited(receive), _with_headers(send))
 
-    @property
-    def cookie(self) -> str:
-        """Name of the cookie; other ports of this machine see it, too, but have another name for theirs."""
-        return f"fieldbo_{min(self.hosts).rpartition(':')[2]}"
-
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that is not passed on; None for one that is."""
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
-        if host not in self.hosts:
-            return PlainTextResponse(f"This console is not {host[:200]!r}.\n", 421)
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-        own = f"{'https' if self.secure else 'http'}://{host}"
-        if (origin is not None and origin.lower() != own) or (
-            scope["method"] not in ("GET", "HEAD") and site not in ("none", "same-origin")
-        ):
-            return PlainTextResponse("Another page sent this request.\n", 403)
+        names = [name for name in self.names if name.host == host]
+        if not names:
+            return PlainTextResponse(_misdirected(host), 421)
+        if foreign := _foreign(scope["method"], headers, names):
+            return PlainTextResponse(foreign, 403)
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 12 or int(length) > LARGEST_BODY:
             return PlainTextResponse(f"At most {LARGEST_BODY} bytes, please.\n", 413)
@@ -98,32 +93,68 @@ class Guard:
         except ValueError:
             return PlainTextResponse("The address has too many parts.\n", 400)
         if scope["path"] == "/" and "token" in query:
-            return self._admitted(query)
-        given = headers.get("authorization", "").removeprefix("Bearer ") or self._from_cookie(headers)
+            return self._admitted(query, names)
+        given = headers.get("authorization", "").removeprefix("Bearer ") or _in_cookie(headers, host)
         return None if self._is_token(given) else PlainTextResponse(_NO_TOKEN, 401)
 
-    def _admitted(self, query: dict[str, list[str]]) -> Response:
-        """Return the page without the token in its address, and with the cookie, if the token is right."""
+    def _admitted(self, query: dict[str, list[str]], names: Sequence[HostName]) -> Response:
+        """Return the page without the token in its address, and with the cookie, if the token is right.
+
+        The address is relative, and the cookie is for where it is set: a proxy may serve the console below a
+        path of its own, next to others.
+        """
         if not self._is_token(query.pop("token")[0]):
             return PlainTextResponse(f"The token is wrong. {_NO_TOKEN}", 401)
         rest = urlencode(query, doseq=True)
-        response = RedirectResponse(f"/?{rest}" if rest else "/", 303)
+        response = RedirectResponse(f"./?{rest}" if rest else "./", 303)
         response.set_cookie(
-            self.cookie,
+            _cookie(names[0].host),
             self.token,
+            path=None,
             httponly=True,
             samesite="strict",
-            secure=self.secure,
+            secure=all(name.scheme == "https" for name in names),
             max_age=_WEEK_S,
         )
         return response
 
-    def _from_cookie(self, headers: Headers) -> str:
-        pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
-        return next((value for name, _, value in pairs if name == self.cookie), "")
-
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self.token.encode())
+
+
+def _cookie(host: str) -> str:
+    """Return the name of the cookie; other ports of a host see it, too, but have another name for theirs."""
+    port = host.rpartition(":")[2]
+    return f"fieldbo_{port}" if port.isdecimal() else "fieldbo"
+
+
+def _in_cookie(headers: Headers, host: str) -> str:
+    pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+    return next((value for name, _, value in pairs if name == _cookie(host)), "")
+
+
+def _misdirected(host: str) -> str:
+    """Return what a browser shows that came by a name which nobody has stated."""
+    return (
+        f"This console does not know that it is called {host[:200]!r}.\n"
+        "If you came by a tunnel or a proxy of your own, end the console with Ctrl-C, and start it with\n"
+        "  --host-name NAME:PORT\n"
+        "NAME:PORT as in your browser's address, or https://NAME if the address begins with https.\n"
+    )
+
+
+def _foreign(method: str, headers: Headers, names: Sequence[HostName]) -> str:
+    """Return why a request is refused that another page sent, or this one by another scheme; else nothing."""
+    if "origin" in headers and (origin := headers["origin"].lower()) not in [name.origin for name in names]:
+        scheme, _, host = origin.partition("://")
+        if host != names[0].host or scheme not in ("http", "https"):
+            return _OTHER_PAGE
+        return (
+            f"The page was opened with {scheme}, which this console does not expect.\n"
+            f"If a proxy of yours adds that, start the console with --host-name {scheme}://{host}\n"
+        )
+    site = headers.get("sec-fetch-site", "none")
+    return _OTHER_PAGE if method not in ("GET", "HEAD") and site not in ("none", "same-origin") else ""
 
 
 def _with_headers(send: Send) -> Send:

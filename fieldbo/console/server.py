@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fieldbo.console.app import app_of
 from fieldbo.console.guard import Guard
+from fieldbo.console.names import HostName
 from fieldbo.console.view import View
 from fieldbo.errors import InputError
 
@@ -44,6 +45,9 @@ class Place:
         Address or name of this machine under which others reach the console; None serves this machine alone.
     cert, key : Path, optional
         Certificate and private key, in PEM, for TLS.
+    host_names : sequence of str, optional
+        Other names under which a browser may reach it, by a tunnel or a proxy: ``localhost:9000``,
+        ``https://lab.example.org``.
     token : str
         By default that of the environment, or a new one.
     """
@@ -52,6 +56,7 @@ class Place:
     network: str | None = None
     cert: Path | None = None
     key: Path | None = None
+    host_names: Sequence[str] = ()
     token: str = field(default_factory=lambda: os.environ.get(TOKEN) or secrets.token_urlsafe(24), repr=False)
 
     def __post_init__(self) -> None:
@@ -68,6 +73,7 @@ class Place:
             raise InputError(
                 "only one of --cert and --key was given", expected="both", where="--cert and --key"
             )
+        self.names(self.port)  # raises an error for a name that is none
 
     @property
     def scheme(self) -> str:
@@ -112,17 +118,22 @@ class Place:
             ) from None
         return bound
 
-    def hosts(self, port: int) -> frozenset[str]:
-        """Return the hosts that a browser may name."""
-        names = [self.network.lower()] if self.network else [_LOCAL, "localhost"]
-        usual = 443 if self.cert is not None else 80
-        return frozenset(
-            [f"{_bracketed(n)}:{port}" for n in names] + [_bracketed(n) for n in names if port == usual]
-        )
+    @property
+    def _others(self) -> list[HostName]:
+        return [HostName.of(name, self.scheme) for name in self.host_names]
 
-    def address(self, port: int) -> str:
-        """Return the address to open, with the token."""
-        return f"{self.scheme}://{_bracketed(self.network or _LOCAL)}:{port}/?token={self.token}"
+    def names(self, port: int) -> frozenset[HostName]:
+        """Return the names by which a browser may come."""
+        hosts = [self.network.lower()] if self.network else [_LOCAL, "localhost"]
+        usual = 443 if self.cert is not None else 80
+        own = [f"{_bracketed(host)}:{port}" for host in hosts]
+        own += [_bracketed(host) for host in hosts if port == usual]
+        return frozenset([*(HostName(self.scheme, host) for host in own), *self._others])
+
+    def addresses(self, port: int) -> list[str]:
+        """Return the addresses to open, with the token: that of this machine, and those of other names."""
+        own = f"{self.scheme}://{_bracketed(self.network or _LOCAL)}:{port}"
+        return [f"{base}/?token={self.token}" for base in [own, *(name.origin for name in self._others)]]
 
     def check_certificate(self) -> None:
         """Raise an `InputError` unless certificate and key can be used."""
@@ -154,7 +165,7 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def serve(file: Path, place: Place, on_ready: Callable[[str], object]) -> None:
+def serve(file: Path, place: Place, on_ready: Callable[[list[str]], object]) -> None:
     """Serve the console of a run until Ctrl-C.
 
     Parameters
@@ -163,7 +174,7 @@ def serve(file: Path, place: Place, on_ready: Callable[[str], object]) -> None:
         The record.
     place : Place
     on_ready : Callable
-        Called with the address to open.
+        Called with the addresses to open, this machine's own first.
 
     Raises
     ------
@@ -177,7 +188,7 @@ def serve(file: Path, place: Place, on_ready: Callable[[str], object]) -> None:
     try:
         port = bound.getsockname()[1]
         view = View(file)
-        guard = Guard(app_of(view), place.token, place.hosts(port), secure=place.cert is not None)
+        guard = Guard(app_of(view), place.token, place.names(port))
         config = uvicorn.Config(
             guard,
             log_level="warning",
@@ -195,7 +206,7 @@ def serve(file: Path, place: Place, on_ready: Callable[[str], object]) -> None:
             ssl_keyfile=place.key,
         )
         bound.listen(_WAITING)  # from now on, a request waits until the server is ready
-        on_ready(place.address(port))
+        on_ready(place.addresses(port))
         uvicorn.Server(config).run(sockets=[bound])
     finally:
         bound.close()

@@ -6,10 +6,14 @@ from enum import StrEnum
 
 
 class EndReason(StrEnum):
-    """Why a run ended: an answered question is distinct from a spent battery."""
+    """Why a run ended: an answered question is distinct from a spent battery, or from time that is over.
+
+    Records of older versions have "battery spent" where the time was over.
+    """
 
     QUESTION_ANSWERED = "question answered"
     BATTERY_SPENT = "battery spent"
+    TIME_LIMIT = "time limit"
     STEP_LIMIT = "step limit"
     STOPPED_BY_POLICY = "stopped by policy"
     STOPPED_BY_OPERATOR = "stopped by operator"

@@ -17,6 +17,7 @@ from fieldbo.results.summary import summary
 _ENDINGS = {
     EndReason.QUESTION_ANSWERED: "Question answered",
     EndReason.BATTERY_SPENT: "Battery spent",
+    EndReason.TIME_LIMIT: "Time limit reached",
     EndReason.STEP_LIMIT: "Step limit reached",
     EndReason.STOPPED_BY_POLICY: "Stopped by the policy",
     EndReason.STOPPED_BY_OPERATOR: "Stopped by the operator",

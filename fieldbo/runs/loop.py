@@ -7,10 +7,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from fieldbo.agent.agent import Agent
-from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.errors import FieldboError, InputError
 from fieldbo.messages import (
     Action,
@@ -30,6 +28,7 @@ from fieldbo.messages import (
 )
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
+from fieldbo.runs.away import Away
 from fieldbo.runs.commands import Inbox
 from fieldbo.runs.holds import Holds
 from fieldbo.runs.record.record import Record
@@ -41,9 +40,6 @@ _WAIT_S = 0.2
 
 _RECALL_S = 10.0
 """How long to ask vehicles what became of lost orders."""
-
-_LONG_PAUSE = 0.5
-"""A pause longer than this fraction of the time limit is worth a warning."""
 
 _log = logging.getLogger(__name__)
 
@@ -82,8 +78,9 @@ class Loop:
         record: Record | None,
         on_step: Callable[[Step], object] | None,
         on_event: Callable[[Event], object] | None,
+        away: Away | None = None,
     ) -> None:
-        self.state, self.vehicles, self.record = state, vehicles, record
+        self.state, self.vehicles, self.record, self.away = state, vehicles, record, away
         self.clock = vehicles[0].clock
         self.on_step, self.on_event = on_step, on_event
         self.inbox = None if record is None else Inbox(record)
@@ -151,10 +148,8 @@ class Loop:
         for number, vehicle in enumerate(self.vehicles):
             orders = [i.order for i in agent.issued.values() if i.order.vehicle == number]
             vehicle.resume(orders, [event for event in agent.history if _is_from(event, number, agent)])
-            if self.record is not None:
-                wall_s = _wall_s(self.record, agent, number)
-                _warn_of_pause(agent.vehicles[number], wall_s)
-                vehicle.catch_up(wall_s)
+            if self.away is not None:
+                vehicle.catch_up(self.away.now_s(number))
         for order, number in self.state.outstanding.items():
             events = self.vehicles[number].outcome(order)
             new = [event for event in events or [] if _part(event) not in received]
@@ -348,36 +343,6 @@ class Loop:
 def _part(event: Event) -> tuple[str, int] | None:
     """Return the order and part of an observation; None for any other event."""
     return (event.order, event.part) if isinstance(event, Observation) else None
-
-
-def _warn_of_pause(vehicle: VehicleState, wall_s: float) -> None:
-    """Warn of a pause that takes much of a time limit: perhaps the clock was wrong, before or now."""
-    limit_s, pause_s = vehicle.spec.time_limit_s, wall_s - vehicle.time_s
-    if limit_s is not None and pause_s > _LONG_PAUSE * limit_s:
-        _log.warning(
-            "%s s passed since the run was stopped, by this computer's clock; they count towards the time "
-            "limit of %s s",
-            f"{pause_s:,.0f}",
-            f"{limit_s:,.0f}",
-        )
-
-
-def _wall_s(record: Record, agent: Agent, vehicle: int) -> float:
-    """Return the present time of a vehicle's clock, which the wall clock continues while no planner runs."""
-    time_s, written = 0.0, record.begun_utc
-    for row in record.rows():
-        message = row.body.get("message", {})
-        if row.kind == "observation" and row.order in agent.issued:
-            number = agent.issued[row.order].order.vehicle
-        elif row.kind == "telemetry":
-            number = message["vehicle"]
-        else:
-            continue
-        if number == vehicle:
-            times = [message.get("time_s"), *message.get("times_s", ())]
-            time_s, written = max([time_s, *(t for t in times if t is not None)]), row.time_utc
-    passed_s = (datetime.now(UTC) - datetime.fromisoformat(written)).total_seconds()
-    return time_s + max(0.0, passed_s)
 
 
 def _is_from(event: Event, vehicle: int, agent: Agent) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
+from fieldbo.runs.away import Away
 from fieldbo.runs.load import mission_of, record_file
 from fieldbo.runs.loop import Loop
 from fieldbo.runs.record.record import Record
@@ -87,6 +89,7 @@ def resume(
     vehicles: Sequence[Vehicle] | None = None,
     on_step: Callable[[Step], object] | None = None,
     on_event: Callable[[Event], object] | None = None,
+    away_s: float | None = None,
 ) -> Result:
     """Resume a run from its record, as if it had never been interrupted.
 
@@ -105,6 +108,9 @@ def resume(
         Called with a `Step` once for the replayed part, and after each order that is settled from then on.
     on_event : Callable, optional
         Called with each new event once it is recorded.
+    away_s : float, optional
+        For how many seconds the run stood still. By default, this computer's clock tells. It counts towards
+        `time_limit_s`, but not in a simulation, whose time stands still.
 
     Returns
     -------
@@ -117,7 +123,9 @@ def resume(
     Interrupted, BrokenOffError
         As for `run`.
     InputError
-        The run began with vehicles and none are given, or their number differs from the mission's.
+        The run began with vehicles and none are given, or their number differs from the mission's. Or, by
+        this computer's clock, more than half of what was left of a time limit has passed since the run was
+        stopped, or less than nothing: pass `away_s`.
     RecordError
         Another process is writing to the record.
     """
@@ -129,7 +137,7 @@ def resume(
                 fix="pass the record as well, or only the folder: fieldbo.resume('runs/lake-level-set-1')",
             )
         with Record(record_file(mission)) as opened:
-            return resume(mission_of(opened), opened, vehicles, on_step, on_event)
+            return resume(mission_of(opened), opened, vehicles, on_step, on_event, away_s)
     mission = _mission(mission)
     simulated = not record.description.get("vehicles") and record.end_reason is not EndReason.VEHICLE_LOST
     ended = record.end_reason is not None
@@ -141,12 +149,17 @@ def resume(
             expected="vehicles: simulated readings must not follow real ones",
             fix="pass vehicles, or resume it from the command line: fieldbo resume",
         )
+    if away_s is not None:
+        _check_away(away_s, vehicles)
     if not ended:
         record.claim()
     state = RunState(mission, record.name)
     state.replay(record.rows())
     if not ended:
-        return _finish(state, vehicles, record, on_step, on_event)
+        away = None if vehicles is None else Away.of(record, state.agent, vehicles[0].clock, away_s)
+        if away is not None:
+            away.check(state.agent.vehicles)
+        return _finish(state, vehicles, record, on_step, on_event, away)
     if repeated := state.repeat_fits():  # the process that corrected a reading died before them
         record.events(repeated)
     return state.result()
@@ -179,6 +192,17 @@ def _all_came_home(mission: Mission, rows: Sequence[Row]) -> bool:
     return all(n in last and last[n].kind == "go-home" and last[n].order in done for n in away)
 
 
+def _check_away(away_s: float, vehicles: Sequence[Vehicle] | None) -> None:
+    """Raise an error unless a stated time away is a number of seconds, and counts."""
+    if vehicles is None:
+        raise InputError(
+            f"away_s = {away_s:g} for a simulated run",
+            expected="no time away: a simulation's time stands still while nothing is simulated",
+        )
+    if not (math.isfinite(away_s) and away_s >= 0):
+        raise InputError(f"away_s = {away_s:g}", expected="a number of seconds, 0 or more")
+
+
 def _mission(mission: object) -> Mission:
     """Return a mission, loaded if it is given by name or path."""
     if isinstance(mission, str | Path):
@@ -198,6 +222,7 @@ def _finish(
     record: Record | None,
     on_step: Callable[[Step], object] | None,
     on_event: Callable[[Event], object] | None,
+    away: Away | None = None,
 ) -> Result:
     """Run a mission to its end from the given state."""
     count = len(state.mission.vehicles)
@@ -209,4 +234,4 @@ def _finish(
         for vehicle in vehicles:
             stack.enter_context(vehicle)
         with one_blas_thread():
-            return Loop(state, vehicles, record, on_step, on_event).run()
+            return Loop(state, vehicles, record, on_step, on_event, away).run()

@@ -6,13 +6,18 @@ import math
 
 import numpy as np
 
-from fieldbo.errors import InputError, counted
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.frame import Ground
+from fieldbo.errors import InputError, counted, errors_of, raise_all
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.file import LoadedVehicleFile
+from fieldbo.vehicles.mavlink.fence_check import check_geofence
+from fieldbo.vehicles.mavlink.link import Mavlink
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.place import place_doubts
 from fieldbo.vehicles.remote.settings import Battery
 from fieldbo.vehicles.remote.track import top_speed
+from fieldbo.world.world import World
 
 _SPEEDS_DIFFER = 0.1
 _HIGHEST_M = {"boat": 10.0, "rover": 10.0, "submarine": 10.0}
@@ -33,15 +38,17 @@ def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) ->
     Raises
     ------
     InputError
-        What the robot's battery reports mean is unknown, the mission's battery is larger than the vehicle's,
-        or a tolerance is too wide: see `check_tolerances`.
+        It names all that does not fit: what the robot's battery reports mean is unknown, the mission's
+        battery is larger than the vehicle's, a tolerance is too wide (see `check_tolerances`), the sensor
+        reads too often, or the fence contradicts the mission.
     """
-    try:
-        warnings = [*_check_battery(file, mission, number), *doubts(file, mission), *_unheard(file, mission)]
-        check_tolerances(file, mission)
-        check_readings_on_the_way(file, mission)
-    except InputError as error:
-        raise error.at("vehicle") from None
+    warnings = [*doubts(file, mission), *_unheard(file, mission)]
+    errors = errors_of(
+        lambda: warnings.extend(_check_battery(file, mission, number)),
+        lambda: check_tolerances(file, mission),
+        lambda: check_readings_on_the_way(file, mission),
+    )
+    raise_all([error.at("vehicle") for error in errors] + errors_of(lambda: _check_fence(file, mission)))
     domain = mission.world.domain
     if not domain.clear and domain.clearance == 0:
         warnings.append(
@@ -49,6 +56,13 @@ def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) ->
             "in [domain] of the world"
         )
     return warnings
+
+
+def _check_fence(file: LoadedVehicleFile, mission: Mission) -> None:
+    """Raise an `InputError` if the fence of a MAVLink vehicle contradicts the mission; others have none."""
+    ground = file.settings.ground(mission.world.domain)
+    if isinstance(file.link, Mavlink) and ground is not None and ground.origin is not None:
+        check_geofence(file.link.geofence(mission, ground), mission)
 
 
 def battery_of(file: LoadedVehicleFile, mission: Mission) -> Battery:
@@ -113,38 +127,60 @@ def check_tolerances(file: LoadedVehicleFile, mission: Mission) -> None:
     InputError
         The robot would count as at the wrong site, or inside an obstacle's clearance.
     """
-    if not file.link.reports:
-        _check_tolerance("arrival", "within", "an arrival tolerance", file.settings.arrival.within, mission)
-    accuracy = file.settings.reports.accuracy
-    _check_tolerance("reports", "accuracy", "an accuracy of positions", accuracy, mission)
+    within, accuracy, domain = (
+        file.settings.arrival.within,
+        file.settings.reports.accuracy,
+        mission.world.domain,
+    )
+    errors = (
+        [] if file.link.reports else _too_wide("arrival", "within", "an arrival tolerance", within, domain)
+    )
+    raise_all(errors + _too_wide("reports", "accuracy", "an accuracy of positions", accuracy, domain))
 
 
-def _check_tolerance(
-    table: str, key: str, what: str, given: float | tuple[float, ...], mission: Mission
-) -> None:
-    """Check a tolerance, one number or one per axis: the spacing of sites and the clearance limit it."""
-    domain = mission.world.domain
-    if np.ndim(given) and len(np.atleast_1d(given)) != domain.dimension:
-        raise InputError(
-            f"{key} has {counted(len(np.atleast_1d(given)), 'number')}",
-            expected=f"one number, or one for each of {', '.join(axis.name for axis in domain.axes)}",
-            where=f"{table}.{key}",
-        )
-    for value, spacing, axis in zip(
-        np.broadcast_to(given, domain.dimension).tolist(), domain.spacing.tolist(), domain.axes, strict=True
-    ):
-        limits = [(spacing, f"the spacing of the sites along {axis.name}")]
+def widest(key: str, domain: Domain) -> list[tuple[float, str]]:
+    """Return the widest tolerance along each axis, and what limits it: the spacing of sites, or clearance."""
+    limits = list[tuple[float, str]]()
+    for spacing, axis in zip(domain.spacing.tolist(), domain.axes, strict=True):
+        along = [(spacing, f"the spacing of the sites along {axis.name}")]
         if not domain.clear and (domain.clearance > 0 or key == "within"):  # else a warning says so
-            limits.append((domain.clearance / 2.0, "half of the clearance from obstacles and outline"))
-        limit, name = min(limits)
-        if math.isfinite(limit) and value > limit and not np.isclose(value, limit):
-            raise InputError(
-                f"{key} = {value:g}, wider than {name}, {limit:g} {axis.unit}".rstrip(),
-                expected=f"{what} of at most {limit:g}",
-                where=f"{table}.{key}",
-                fix=f"lower {key} in [{table}] of the vehicle file"
-                + ("" if domain.clear else ", or raise clearance in [domain] of the world"),
+            along.append((domain.clearance / 2.0, "half of the clearance from obstacles and outline"))
+        limits.append(min(along))
+    return limits
+
+
+def _too_wide(
+    table: str, key: str, what: str, given: float | tuple[float, ...], domain: Domain
+) -> list[InputError]:
+    """Return an error if a tolerance, one number or one per axis, is too wide; of several axes, the worst."""
+    where = f"{table}.{key}"
+    if np.ndim(given) and len(np.atleast_1d(given)) != domain.dimension:
+        return [
+            InputError(
+                f"{key} has {counted(len(np.atleast_1d(given)), 'number')}",
+                expected=f"one number, or one for each of {', '.join(axis.name for axis in domain.axes)}",
+                where=where,
             )
+        ]
+    wide = [
+        (limit / value if value else math.inf, value, limit, name, axis.unit)
+        for value, (limit, name), axis in zip(
+            np.broadcast_to(given, domain.dimension).tolist(), widest(key, domain), domain.axes, strict=True
+        )
+        if math.isfinite(limit) and value > limit and not np.isclose(value, limit)
+    ]
+    if not wide:
+        return []
+    _, value, limit, name, unit = min(wide, key=lambda one: one[0])
+    return [
+        InputError(
+            f"{key} = {value:g}, wider than {name}, {limit:g} {unit}".rstrip(),
+            expected=f"{what} of at most {limit:g}",
+            where=where,
+            fix=f"lower {key} in [{table}] of the vehicle file"
+            + ("" if domain.clear else ", or raise clearance in [domain] of the world"),
+        )
+    ]
 
 
 def check_readings_on_the_way(file: LoadedVehicleFile, mission: Mission) -> None:
@@ -189,7 +225,7 @@ def doubts(file: LoadedVehicleFile, mission: Mission) -> list[str]:
     warnings = place_doubts(file, mission)
     if not isinstance(link, MavlinkSettings):
         return warnings
-    implied = _speed_of(file, mission)
+    implied = implied_speed(file.settings.ground(mission.world.domain), mission.world)
     if link.speed is not None and implied is not None and abs(link.speed / implied - 1.0) > _SPEEDS_DIFFER:
         warnings.append(
             f"speed = {link.speed:g} m/s in [link], but the world's costs imply {implied:.3g} m/s: correct "
@@ -206,13 +242,12 @@ def doubts(file: LoadedVehicleFile, mission: Mission) -> list[str]:
     return warnings
 
 
-def _speed_of(file: LoadedVehicleFile, mission: Mission) -> float | None:
-    """Return the horizontal speed in m/s that the world's costs imply; None if they imply none.
+def implied_speed(ground: Ground | None, world: World) -> float | None:
+    """Return the horizontal speed in m/s that a world's costs imply; None if they imply none.
 
     The time for the second half of a long leg excludes accelerating and slowing down.
     """
-    domain, cost = mission.world.domain, mission.world.cost
-    ground = file.settings.ground(domain)
+    domain, cost = world.domain, world.cost
     flat = [] if ground is None else [j for j in range(domain.dimension) if ground.towards[2, j] == 0]
     if not flat or not cost.known:
         return None

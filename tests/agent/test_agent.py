@@ -192,7 +192,7 @@ def test_seconds_that_have_passed_count_towards_the_time_limit():
     agent = Agent(mission(1.0, 2.0, time_limit_s=10.0))
     agent.tell(seen(agent.ask(), times_s=[8.5]))
 
-    assert agent.ask() == Stop(EndReason.BATTERY_SPENT)
+    assert agent.ask() == Stop(EndReason.TIME_LIMIT)
 
 
 def test_the_seconds_of_outstanding_orders_count_towards_the_time_limit():

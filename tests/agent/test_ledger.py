@@ -435,7 +435,7 @@ def test_the_note_of_a_landing_on_the_reserve_gives_what_is_left_of_it():
 def test_the_trip_home_records_the_limit_that_was_short(battery, seconds, limit):
     agent, orders, stop = drive(mission(world(sampling=5.0), battery=battery, time_limit_s=seconds))
 
-    assert stop == Stop(EndReason.BATTERY_SPENT)
+    assert stop == Stop(EndReason.TIME_LIMIT if limit == "time" else EndReason.BATTERY_SPENT)
     assert isinstance(orders[-1], GoHome)
     assert agent.issued[orders[-1].id].why["limit"] == agent.endings[0]["limit"] == limit
     result = Result.of(agent, (), stop.reason)
@@ -642,7 +642,7 @@ def test_a_time_limit_that_ends_a_run_is_reported_as_the_reason(said):
     assert f"time: {told['time_s']:.1f} of 30 s" in text
     assert "not enough time for another site" in text
     assert told["limit"] == "time"
-    assert told["end_reason"] == "battery spent"
+    assert told["end_reason"] == "time limit"
 
 
 @pytest.mark.usefixtures("small")

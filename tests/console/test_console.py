@@ -2,18 +2,14 @@
 
 import http.client
 import json
-import os
-import re
 import shutil
 import signal
 import socket
 import sqlite3
-import subprocess
-import sys
-import threading
 from contextlib import closing, suppress
 
 import pytest
+from console_process import TOKEN, Console, rows_of
 from waiting import SLOW_S, until
 
 import fieldbo
@@ -24,55 +20,8 @@ from fieldbo.errors import InputError
 from fieldbo.messages import Command
 from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.folder import begin
-from fieldbo.runs.record.record import Record
 
-TOKEN = "a-token-for-tests-0123456789"
 FEW = {"agent": {"max_steps": 3}, "model": {"learn": False}}
-
-
-class Console:
-    """A console in a process of its own, for a mission in another one that waits for answers."""
-
-    def __init__(self, folder, *arguments):
-        self.folder, self.run = folder, folder / "runs" / "lake-1"
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "fieldbo", "console", *map(str, arguments), "--port", "0"],
-            cwd=folder,
-            env={**os.environ, "FIELDBO_CONSOLE_TOKEN": TOKEN, "PYTHONUNBUFFERED": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.lines = []
-        for line in self.process.stdout:
-            self.lines.append(line)
-            if found := re.search(r"http://([\d.]+):(\d+)/\?token=(\S+)", line):
-                self.port = int(found[2])
-                break
-        else:
-            raise AssertionError("".join(self.lines))
-        threading.Thread(target=lambda: self.lines.extend(self.process.stdout), daemon=True).start()
-
-    def request(self, method, path, body=None, token=TOKEN, host=None, **headers):
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=SLOW_S)) as connection:
-            given = {"Host": host or f"127.0.0.1:{self.port}", **headers}
-            if token:
-                given["Authorization"] = f"Bearer {token}"
-            connection.request(method, path, body, given)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode(), dict(answer.getheaders())
-
-    def post(self, path, content, **headers):
-        return self.request("POST", path, json.dumps(content), **headers)
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-
-
-def rows_of(run):
-    with Record(run / "run.sqlite") as record:
-        return record.rows()
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +68,7 @@ def test_the_printed_address_sets_a_cookie_that_no_script_reads_and_hides_the_to
     status, _, headers = console.request("GET", f"/?token={TOKEN}", token=None)
     cookie = headers["set-cookie"]
 
-    assert (status, headers["location"]) == (303, "/")
+    assert (status, headers["location"]) == (303, "./")
     assert "HttpOnly" in cookie
     assert "samesite=strict" in cookie.lower()
     status, _, _ = console.request("GET", "/", token=None, Cookie=cookie.split(";")[0])
@@ -133,6 +82,16 @@ def test_the_printed_address_sets_a_cookie_that_no_script_reads_and_hides_the_to
 )
 def test_another_host_is_refused_even_with_the_token(console, host):
     assert console.request("GET", "/", host=host.format(port=console.port))[0] == 421
+
+
+def test_an_unknown_name_is_told_what_to_do(console):
+    status, said, _ = console.request("GET", "/", host="localhost:9000")
+    assert status == 421
+    assert "called 'localhost:9000'" in said
+    assert "--host-name NAME:PORT" in said
+    status, said, _ = console.post("/command", {}, Origin=f"https://127.0.0.1:{console.port}")
+    assert status == 403
+    assert f"--host-name https://127.0.0.1:{console.port}" in said
 
 
 @pytest.mark.parametrize(
@@ -464,6 +423,9 @@ def test_a_port_in_use_is_an_error_that_names_it(console, started):
         (["runs/lake-1", "--network", "0.0.0.0"], {}, "the one address"),
         (["runs/lake-1", "--network", "203.0.113.7", "--port", "0"], {}, "an address of this machine"),
         (["runs/lake-1", "--cert", "nothing.pem"], {}, "both"),
+        (["runs/lake-1", "--host-name", "lab.example.org/boat"], {}, "without a path"),
+        (["runs/lake-1", "--host-name", "lab:99999"], {}, "NAME or NAME:PORT"),
+        (["runs/lake-1", "--host-name", "*"], {}, "NAME or NAME:PORT"),
         (["runs/lake-1", "--cert", "nothing.pem", "--key", "nothing.pem"], {}, "certificate can't be used"),
         (["runs/lake-1"], {"FIELDBO_CONSOLE_TOKEN": "short"}, "at least 16"),
         pytest.param(

@@ -13,9 +13,10 @@ from contextlib import contextmanager, suppress
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from peers.pond import long_pond, pond
-from peers.processes import SLOW_S, Broker, fieldbo, until
+from peers.processes import SLOW_S, Broker, fieldbo, free_port, until
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import expect, sync_playwright
+from reverse_proxy import reverse_proxy
 from working_folder import write
 
 from fieldbo.errors import RecordError
@@ -207,8 +208,8 @@ def test_the_form_completes_a_mission_with_a_doubt_a_correction_and_a_skipped_si
                 order = enter(first, value)
                 expect(first.locator("#task")).not_to_have_text(order)
             expect(first.locator("#last")).to_contain_text("0.4 was entered")
-            second_task = second.locator("#task").inner_text()
-            assert second_task == first.locator("#task").inner_text()
+            second_task = first.locator("#task").inner_text()
+            expect(second.locator("#task")).to_have_text(second_task)
             enter(second, "77")
             expect(second.locator("#doubt")).to_contain_text("really 77")
             second.locator("#confirm").click()
@@ -236,3 +237,27 @@ def test_the_form_completes_a_mission_with_a_doubt_a_correction_and_a_skipped_si
     assert sum(row.kind == "rejected" for row in rows) == 1
     with Record(run / "run.sqlite") as record:
         assert record.end_reason is not None
+
+
+def test_the_console_works_below_a_path_of_a_proxy(browser, tmp_path):
+    mission, port = pond(tmp_path), free_port()
+    named = ("--host-name", f"localhost:{port}")
+    with console(tmp_path, mission.name, "--by-hand", *named) as (_, address):
+        own_port, query = re.search(r":(\d+)/(\S+)", address).groups()
+        with (
+            reverse_proxy(int(own_port), "/boats/pond/", port),
+            viewer(browser, f"http://localhost:{port}/boats/pond/{query}") as page,
+        ):
+            assert page.url == f"http://localhost:{port}/boats/pond/"
+            expect(page.locator("#task")).not_to_be_empty()
+            order = page.locator("#task").inner_text()
+            page.locator("[name=value]").fill("0.5")
+            page.locator("#enter").click()
+            expect(page.locator("#task")).not_to_have_text(order)
+            press(page, "stop")
+    values = [
+        row.message.values.tolist()
+        for row in rows_of(tmp_path / "runs" / "pond-1")
+        if row.kind == "observation"
+    ]
+    assert values == [[0.5]]

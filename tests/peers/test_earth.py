@@ -15,6 +15,7 @@ from pyproj import Geod
 from working_folder import edit
 
 from fieldbo.mission.load import load_mission
+from fieldbo.vehicles.proposals import proposed
 from fieldbo.vehicles.remote.template import template
 
 SPEEDUP = 60
@@ -37,7 +38,7 @@ def nearest_m(places, others):
 def boat(folder, name, kind, **link):
     """Write a world, its mission and a vehicle file; return the world's degrees."""
     mission = load_mission(world_on_earth(folder, name))
-    text = template(kind, mission.world.domain, "boat")
+    text = template(kind, mission.world.domain, "boat", proposed(kind, mission.world))
     for key, value in link.items():
         (line,) = (row for row in text.splitlines() if row.lstrip("# ").startswith(f"{key} ="))
         text = text.replace(line, f"{key} = {json.dumps(value)}")

@@ -842,6 +842,40 @@ def test_a_pilot_who_takes_control_keeps_it_until_it_is_returned(afloat):
     assert (done.order, done.complete, done.position.tolist()) == ("run/1", True, [0.0, 10.0])
 
 
+@pytest.mark.parametrize(("firmware", "vehicle"), [("px4", "copter"), ("ardupilot", "copter")])
+def test_fieldbo_guides_the_simulated_vehicle_that_the_file_names(firmware, vehicle, tmp_path):
+    mission = pond(tmp_path)
+    with Router() as router:
+        file = drone(tmp_path, router, POND, "[battery]\nfull = 4000")
+        text = file.read_text().replace("[link]", f'[link]\nfirmware = "{firmware}"\nvehicle = "{vehicle}"')
+        write(file, text)
+        with robot(file, tmp_path / "pond" / "world.toml", "--battery", 4000, "--speedup", 20) as afloat:
+            afloat.wait_for("ready")
+            with fieldbo("run", mission, "--vehicle", file, "--out", tmp_path / "run", cwd=tmp_path) as run:
+                assert run.wait() == 0, run.output
+            afloat.wait_for("armed, OFFBOARD" if firmware == "px4" else "armed, GUIDED")
+    assert len(Ran(0, "", tmp_path / "run").visits) > 2
+
+
+@pytest.mark.parametrize(
+    ("firmware", "vehicle", "mode"),
+    [("ardupilot", "boat", "GUIDED"), ("ardupilot", "copter", "GUIDED"), ("px4", "copter", "HOLD")],
+)
+def test_mavsdk_sends_the_simulated_vehicle_somewhere(firmware, vehicle, mode, tmp_path):
+    pond_mission(tmp_path)
+    port = free_port(socket.SOCK_DGRAM)
+    link = f'kind = "mavlink"\nconnection = "udpin:127.0.0.1:{port}"\nfirmware = "{firmware}"'
+    write(tmp_path / "drone.toml", f'format = 1\n[link]\n{link}\nvehicle = "{vehicle}"\n{POND}')
+    world = tmp_path / "pond" / "world.toml"
+    station = HERE / "mavsdk_station.py"
+    with robot(tmp_path / "drone.toml", world, "--speedup", 50) as afloat:
+        afloat.wait_for("ready")
+        with python(station, f"udpin://127.0.0.1:{port}", 47.3102, 8.5803, 406.0) as ground:
+            ground.wait_for("goto: SUCCESS")
+            ground.wait_for("arrived in")
+        afloat.wait_for(f"armed, {mode}, repositioned")
+
+
 def test_an_order_waits_until_a_pilot_has_armed_the_vehicle(afloat):
     boat, vehicle, pilot = afloat
     pilot.arm(False)

@@ -14,6 +14,7 @@ import numpy as np
 import paho.mqtt.client as paho
 import pytest
 from peers.faults import FaultTable, Peer
+from peers.old_broker import old_broker
 from peers.pond import BATTERY_S, SPEEDUP, logged_pond, pond, pond_mission
 from peers.processes import SLOW_S, Broker, fieldbo, free_port, until
 from working_folder import write
@@ -628,6 +629,21 @@ def test_a_message_that_could_not_leave_counts_as_unsent(tmp_path):
         broker.start()
         until(lambda: not connection.unsent())
         connection.close()
+
+
+def test_a_mission_over_a_broker_without_mqtt_5_visits_the_same_sites(tmp_path, broker):
+    mission = pond(tmp_path)
+    with old_broker(broker.port) as (port, versions):
+        boat = vehicle_file(tmp_path, port)
+        with robot(boat, tmp_path / "pond" / "world.toml", "--speedup", SPEEDUP):
+            run = fieldbo("run", mission, "--vehicle", boat, "--out", tmp_path / "run")
+            with run:
+                assert run.wait() == 0, run.output
+    alone = simulate(load_mission(str(mission)).as_found())
+    with Record(tmp_path / "run" / "run.sqlite") as record:
+        queries = [row.message for row in record.rows() if row.kind == "query"]
+    assert same([query.site for query in queries], [query.site for query in alone.queries])
+    assert {4, 5} == set(versions)
 
 
 def test_messages_that_cannot_be_understood_do_not_change_a_mission(tmp_path, broker):

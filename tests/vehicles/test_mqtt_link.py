@@ -92,6 +92,43 @@ def test_that_the_broker_has_gone_and_is_back_is_said_once_each(opened, caplog):
     assert not caplog.records
 
 
+@pytest.fixture
+def connecting(opened):
+    """Return a connection whose broker has not answered yet, its client, and the list of its reports."""
+    opened[1]._was_ready = False
+    opened[1]._ready.clear()
+    return opened
+
+
+def test_a_broker_without_mqtt_5_is_asked_again_with_3_1_1_and_only_then_named(connecting):
+    _, client, reports = connecting
+    first = client._client
+    client._connected(first, None, None, Reason(0x84), None)
+    assert client._client is not first
+    assert not reports
+    client._connected(client._client, None, None, Reason(0x84), None)
+    assert "rejected the connection" in reports[0].why
+
+
+def test_a_broker_of_mqtt_5_alone_that_was_silent_once_is_asked_with_5_again(connecting):
+    _, client, reports = connecting
+    client._lost(client._client, None)
+    assert client._is_3
+    client._connected(client._client, None, None, Reason(0x84), None)
+    assert not client._is_3
+    assert not reports
+
+
+def test_what_answers_to_no_version_is_named(connecting):
+    _, client, reports = connecting
+    client._lost(client._client, None)
+    assert not reports
+    client._lost(client._client, None)
+    assert "closed the connection without an answer: perhaps it is no MQTT broker, or expects TLS" in (
+        reports[0].why
+    )
+
+
 def test_a_broker_that_shuts_down_is_not_taken_for_a_robot_that_went_offline(opened, clock):
     connection, client, reports = opened
     status(connection, online=False)

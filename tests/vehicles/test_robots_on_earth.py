@@ -122,6 +122,7 @@ def test_a_frame_towards_grid_north_would_be_off_by_tens_of_metres_at_the_edge_o
 def test_sites_come_back_from_local_metres_whatever_the_origin(name, east, north, away, up):
     domain, spot = square(name, 1000.0), SPOTS[name]
     latitude, longitude = degrees_at(spot, away, -away)
+    longitude = (longitude + 180.0) % 360.0 - 180.0
     ground = ground_of(domain, Frame(Origin(latitude, longitude, up)))
     site = metres_of(spot.crs, [[spot.latitude, spot.longitude]])[0] + np.array([east, north])
     assert np.abs(ground.sites(ground.local(site))[0] - site).max() < CM
@@ -282,9 +283,9 @@ def test_simulated_robots_start_at_degrees(folder):
     world_on_earth(folder)
     domain = load_world("lake").domain
     latitude, longitude = degrees_at(SPOTS["lake"], -100, -50)
-    place = _site(f"{latitude},{longitude}", domain)
+    place = _site(f"{latitude},{longitude}", domain, "--start")
     assert apart_m(degrees_of(domain.crs, place), [latitude, longitude])[0] < CM
-    assert _site("463000,5239500", domain).tolist() == [463_000.0, 5_239_500.0]
+    assert _site("463000,5239500", domain, "--start").tolist() == [463_000.0, 5_239_500.0]
 
 
 def test_the_list_of_worlds_names_their_crs(folder, said):

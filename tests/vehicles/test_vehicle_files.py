@@ -8,10 +8,12 @@ from jsonschema import Draft202012Validator
 from working_folder import write
 
 import fieldbo
-from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.errors import InputError, UnknownNameError, errors_of
+from fieldbo.vehicles.checks import check_tolerances
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.kinds import LINKS
 from fieldbo.vehicles.load import check_new, load_vehicle, recorded_settings, vehicle_of
+from fieldbo.vehicles.proposals import proposed
 from fieldbo.vehicles.remote.link import Link
 from fieldbo.vehicles.remote.settings import vehicle_schema
 from fieldbo.vehicles.remote.template import template
@@ -293,3 +295,80 @@ def test_check_of_a_vehicle_alone_warns_if_percentages_mean_nothing(kind, warns,
     write(tmp_path / "boat.toml", f"format = 1\n[link]\nkind = '{kind}'")
     _, out, _ = command("check", str(tmp_path / "boat.toml"))
     assert ("set full in [battery] before you use this vehicle" in " ".join(out.split())) == warns
+
+
+# -- what a world tells ------------------------------------------------------------------------------------
+
+
+QUESTION = '[question]\nkind = "level-set"\nthreshold = 0.3\n'
+
+
+@pytest.mark.parametrize("kind", LINKS.names())
+@pytest.mark.parametrize("name", ["wall-worst-crack", "lake-lawnmower", "lake-places-level-set"])
+def test_the_tolerances_of_a_new_vehicle_file_fit_its_world(kind, name):
+    mission = fieldbo.load_mission(name)
+    text = template(kind, mission.world.domain, "", proposed(kind, mission.world))
+    file = LoadedVehicleFile.of(tomllib.loads(text), "boat")
+    assert not errors_of(lambda: check_tolerances(file, mission))
+    assert file.settings.arrival.within <= 1.0
+
+
+def test_a_new_vehicle_file_has_the_speed_and_the_type_that_the_costs_of_the_world_imply():
+    wall = proposed("mavlink", fieldbo.load_world("crack-wall"))
+    assert wall["link"] == {"speed": 1.5, "vehicle": "copter"}
+    assert wall["arrival"] == {"within": 0.15}
+    assert wall["reports"] == {"accuracy": 0.15}
+    assert "altitude" in proposed("mavlink", fieldbo.load_world("lake-places"))["link"]
+    assert proposed("mqtt", fieldbo.load_world("cell-growth")) == {"link": {}}
+
+
+def test_the_file_for_the_wall_can_be_planned_at_once(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command("new", "vehicle", "drone", "--link", "mavlink", "--world", "crack-wall")
+    assert code == 0, err
+    assert "stand_off" in out
+    text = (tmp_path / "drone.toml").read_text()
+    origin = "origin = { latitude = 47.3, longitude = 8.5, altitude = 400 }"
+    (line,) = (row for row in text.splitlines() if row.startswith("# origin ="))
+    write("drone.toml", text.replace(line, origin))
+    lawnmower = '[policy]\nkind = "lawnmower"\nlines = 3\nsamples = 3\n'
+    write(
+        "wall-lawnmower.toml",
+        f'format = 1\nworld = "crack-wall"\n[agent]\nbattery = 8\n{lawnmower}' + QUESTION,
+    )
+    code, _, err = command("plan", "wall-lawnmower.toml", "--vehicle", "drone.toml")
+    assert code == 0, err
+    plan = json.loads((tmp_path / "wall-lawnmower.plan").read_text())
+    assert plan["mission"]["hoverSpeed"] == 1.5
+    assert "warning" not in err
+
+
+def test_check_names_all_that_does_not_fit_at_once(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    write(
+        "drone.toml",
+        """
+        format = 1
+        link = { kind = "mavlink", fence = { radius = 1 } }
+        arrival = { within = 1.0 }
+        reports = { accuracy = 1.0 }
+
+        [frame]
+        origin = { latitude = 47.3, longitude = 8.5, altitude = 400 }
+        bearing = 90
+        along = "along"
+        height = "height"
+        """,
+    )
+    code, _, err = command("check", "wall-worst-crack", "--vehicle", "drone.toml")
+    assert code == 2
+    assert "4 problems" in err
+    said = " ".join(err.split())
+    for part in (
+        "its capacity is not given",
+        "within = 1, wider than half of the clearance",
+        "accuracy = 1, wider than half of the clearance",
+        "where: vehicle: arrival.within",
+        "where: link.fence",
+    ):
+        assert part in said

@@ -23,7 +23,7 @@
   /* -- the stream --------------------------------------------------------------------------------------- */
 
   function listen() {
-    const stream = new EventSource("/events");
+    const stream = new EventSource("events");
     const heard = () => {
       arrived = performance.now();
       by("connection").hidden = true;
@@ -252,7 +252,7 @@
   async function command(words, content) {
     outcome(words + ": sending");
     const all = content.action === "no-go" || content.action === "stop";
-    const sent = await post("/command", { ...content, vehicle: all ? null : chosen() });
+    const sent = await post("command", { ...content, vehicle: all ? null : chosen() });
     if (sent.problem) outcome(words + ": " + sent.problem, true);
     else {
       outcome(words + ": waiting for the run to confirm it");
@@ -432,7 +432,7 @@
   }
 
   async function enter(content, words) {
-    const sent = await post("/answer", content);
+    const sent = await post("answer", content);
     const refuse = (why) => {
       say("doubt", why);
       by("doubt").hidden = false;
@@ -576,7 +576,7 @@
   }
 
   async function begin() {
-    const response = await fetch("/map");
+    const response = await fetch("map");
     const geometry = response.ok ? await response.json() : null;
     if (geometry) {
       by("map-section").hidden = false;

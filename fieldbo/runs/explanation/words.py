@@ -34,6 +34,7 @@ from fieldbo.runs.explanation.tables import (
 _BECAUSE = {
     EndReason.QUESTION_ANSWERED: "the question is answered",
     EndReason.BATTERY_SPENT: "there is not enough battery for another query",
+    EndReason.TIME_LIMIT: "there is not enough time for another query",
     EndReason.STEP_LIMIT: "the step limit is reached",
     EndReason.STOPPED_BY_POLICY: "the policy has nothing more to ask",
     EndReason.STOPPED_BY_OPERATOR: "the operator stopped it",

@@ -54,6 +54,7 @@ from fieldbo.vehicles.remote.link import (
     Taken,
     Unreachable,
 )
+from fieldbo.vehicles.remote.shares import ShareReader
 from fieldbo.vehicles.remote.track import Fixes
 
 if TYPE_CHECKING:
@@ -116,6 +117,9 @@ class GroundStation(Connection):
         self, link: MavlinkSettings, fence: GeoFence, fixes: Fixes[Array], on_report: OnReport
     ) -> None:
         self._link, self._mavutil, self._ground, self._report = link, mavutil(link), fence.ground, on_report
+        self._shares = ShareReader(
+            "battery_remaining", 100, on_report, "mend the autopilot's battery monitor"
+        )
         self._fence, self._fence_is_settled, self._fixes = fence, False, fixes
         self._todo: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._closing = threading.Event()
@@ -477,8 +481,9 @@ class GroundStation(Connection):
     def _take_battery(self, message: Any) -> None:
         if message.id != self._link.battery:
             return
-        if 0 <= message.battery_remaining <= 100:  # -1: unknown
-            self._report(BatteryReport(share=message.battery_remaining / 100))
+        share = self._shares.read(message.battery_remaining)
+        if not math.isnan(share):
+            self._report(BatteryReport(share=share))
         millivolts = [cell for cell in message.voltages if cell != _NO_CELL]
         if any(millivolts):
             self._report(ChannelReport("voltage", sum(millivolts) / 1000))

@@ -1,7 +1,8 @@
 """An MQTT client that stays connected: paho-mqtt's network loop in a thread, with automatic reconnection.
 
-Messages published while the broker is out of reach are dropped, and the broker keeps no session: both sides
-of the conversation repeat what matters when they meet again, so nothing stale arrives by surprise.
+It speaks MQTT 5, or 3.1.1 to a broker that does not know version 5: nothing here needs more. Messages
+published while the broker is out of reach are dropped, and the broker keeps no session: both sides of the
+conversation repeat what matters when they meet again, so nothing stale arrives by surprise.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ _RETRY_S = (1, 2)
 
 _LOGIN_REJECTED = {0x86, 0x87, 0x8A, 0x8C}
 """Bad user name or password, not authorized, banned, bad authentication method: trying again is no use."""
+
+_WRONG_VERSION = 0x84
+"""Unsupported protocol version."""
 
 _FAREWELL_S = 1.0
 """How long the last messages may take to be sent when the client closes."""
@@ -253,10 +257,15 @@ class MqttClient:
         self._on_rejected = on_failure if on_rejected is None else on_rejected
         self._others, self._on_other = tuple(others), on_other
         self._ready, self._closing, self._disconnected = (threading.Event() for _ in range(3))
-        self._was_ready = self._announced = False
+        self._was_ready = self._announced = self._answered = self._is_3 = False
+        self._refused = set[bool]()  # versions, as `_is_3`
         self._warned: set[tuple[str, object]] = set()
         self._client = self._new_client()
-        self._client.connect_async(broker.host, broker.port, keepalive=_KEEPALIVE_S, clean_start=True)
+        self._connect()
+
+    def _connect(self) -> None:
+        clean: dict[str, Any] = {} if self._is_3 else {"clean_start": True}  # 3.1.1 always starts clean
+        self._client.connect_async(self._broker.host, self._broker.port, keepalive=_KEEPALIVE_S, **clean)
         self._client.loop_start()
 
     def _new_client(self) -> Client:
@@ -269,7 +278,8 @@ class MqttClient:
             ) from None
         presence = self._presence
         name = "" if presence is None else presence.client
-        client = Client(CallbackAPIVersion.VERSION2, name, protocol=MQTTProtocolVersion.MQTTv5)
+        version = MQTTProtocolVersion.MQTTv311 if self._is_3 else MQTTProtocolVersion.MQTTv5
+        client = Client(CallbackAPIVersion.VERSION2, name, protocol=version)
         user, password = self._broker.credentials()
         client.username_pw_set(user, password)
         if (context := self._broker.tls_context()) is not None:
@@ -326,8 +336,12 @@ class MqttClient:
     def _connected(
         self, client: Client, userdata: object, flags: object, reason: ReasonCode, properties: object
     ) -> None:
+        self._answered = True
         if self._closing.is_set():
             client.disconnect()
+        elif reason.is_failure and reason.value == _WRONG_VERSION and (not self._is_3) not in self._refused:
+            self._refused.add(self._is_3)
+            self._change_version(client)
         elif reason.is_failure:
             rejected = reason.value in _LOGIN_REJECTED
             self._report(
@@ -339,6 +353,15 @@ class MqttClient:
             self._disconnected.clear()
             topics = dict.fromkeys([*map(self._below, self._subscribe), *self._others])
             client.subscribe([(topic, 1) for topic in topics])
+
+    def _change_version(self, client: Client) -> None:
+        """Connect with the other version of MQTT from now on."""
+        client.on_connect = client.on_disconnect = client.on_connect_fail = None
+        client.disconnect()
+        self._is_3, self._answered = not self._is_3, False
+        _log.info("using MQTT %s with the broker at %s", "3.1.1" if self._is_3 else "5", self._broker.url)
+        self._client = self._new_client()
+        self._connect()
 
     def _subscribed(self, client: Client, *_: object) -> None:
         """Announce presence once the subscriptions stand; by now paho has repeated what was in flight."""
@@ -365,9 +388,19 @@ class MqttClient:
     def _lost(self, client: Client, userdata: object, *_: object) -> None:
         if self._ready.is_set() and not self._closing.is_set():
             _log.warning("the broker at %s cannot be reached; fieldbo keeps trying", self._broker.url)
+        silent = not (self._answered or self._was_ready or self._closing.is_set())
         self._ready.clear()
-        self._announced = False
+        self._announced = self._answered = False
         self._disconnected.set()
+        if silent and not self._is_3:  # a broker may not even understand that this is version 5
+            self._change_version(client)
+        elif silent:
+            tls = "" if self._broker.tls else ", or expects TLS (tls = true)"
+            self._report(
+                f"what listens at {self._broker.url} closed the connection without an answer: perhaps it is "
+                f"no MQTT broker{tls}",
+                self._on_failure,
+            )
 
     def _received(self, client: Client, userdata: object, message: MQTTMessage) -> None:
         topic, payload, retained = message.topic, bytes(message.payload), bool(message.retain)

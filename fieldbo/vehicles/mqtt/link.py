@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, PositiveFloat
@@ -20,6 +21,7 @@ from fieldbo.vehicles.mqtt.protocol import FROM_ROBOT, Codec, channel_value, jso
 from fieldbo.vehicles.remote.channels import ChannelSources
 from fieldbo.vehicles.remote.claim import BEAT_S, Claim
 from fieldbo.vehicles.remote.link import (
+    BatteryReport,
     Capacity,
     ChannelReport,
     Connection,
@@ -34,6 +36,7 @@ from fieldbo.vehicles.remote.link import (
     Taken,
     Unreachable,
 )
+from fieldbo.vehicles.remote.shares import Scale, ShareReader
 
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessageInfo
@@ -55,6 +58,9 @@ class Mqtt(Broker, Link):
     bytes_per_s: PositiveFloat | None = None
     """What the network carries from the robot, in bytes per second, such as 250 for a satellite modem of 2000
     bit/s: a sensor that reads on the way more often is rejected. Default: not limited."""
+    battery_scale: Scale | None = None
+    """What battery_share of a full battery is: 1, as the protocol has it, or 100. By default, 1 until a value
+    above 1 is reported, and 100 from then on."""
     channels: ChannelSources = Field(default_factory=dict)
     """Topics of this broker that hold other quantities, by the channel's name, for example { wind =
     "weather/wind", gusts = "weather/station#gust_speed" }: a plain number, or, with # and a key, a JSON
@@ -113,6 +119,9 @@ class _Connection(Connection):
         self._offline: deque[Unreachable] = deque(maxlen=1)
         self._claim: Claim | None = None
         self._closing = threading.Event()
+        self._shares = ShareReader(
+            f"the robot's battery_share on {link.topic}", link.battery_scale, on_report
+        )
         self._client = self._open(FROM_ROBOT, self._repeat)
 
     def _open(
@@ -258,7 +267,10 @@ class _Connection(Connection):
                 self._forget(report.goal)
             if isinstance(report, Heartbeat) and name == "status":
                 self._repeat()
-            self._on_report(report)
+            if isinstance(report, BatteryReport):
+                self._on_report(replace(report, share=self._shares.read(report.share)))
+            else:
+                self._on_report(report)
 
     def _take_channels(self, topic: str, payload: bytes, retained: bool) -> None:
         """Report the channels that a message holds; a retained one is old."""

@@ -100,7 +100,8 @@ Messages from the robot
 
     - ``position`` (object): where the robot is, by axis.
     - ``battery`` (number): what is left, in the world's cost unit.
-    - ``battery_share`` (number): the same as a fraction of full, 0 to 1.
+    - ``battery_share`` (number): the same as a fraction of full, 0 to 1. (A program that sends percent needs
+      ``battery_scale = 100`` in the vehicle file.)
     - ``channels`` (object): other quantities, numbers by name, such as ``{"wind": 7.2, "voltage": 12.4}``. A
       mission's holds watch them, and the record keeps them. ``null`` means unknown.
 

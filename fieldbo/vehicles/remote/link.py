@@ -24,6 +24,7 @@ message            meaning                                                  repo
 `Unreachable`      the middleware knows that the robot is gone              if any   if any
 `Reconnected`      the robot was away and may have forgotten its goal       if any   if any
 `Taken`            another planner has claimed the robot                    if any   if any
+`Doubt`            what the robot sends is not used as it stands            if any   if any
 =================  =======================================================  =======  =======
 """
 
@@ -85,7 +86,10 @@ class Goal:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """The robot's own program is alive. All reports but `Unreachable` and `ChannelReport` imply this."""
+    """The robot's own program is alive.
+
+    All reports but `Unreachable`, `ChannelReport` and `Doubt` imply this.
+    """
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,31 @@ class Taken(Unreachable):
     """
 
     fix: str
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """The link does not use what the robot sends, or not as it stands; say each doubt once.
+
+    It is no sign of life: report a `Heartbeat` as well where the message is one.
+
+    Attributes
+    ----------
+    about : str
+        What the message was to tell: the robot's position, or its battery.
+    why : str
+        What came, and what was expected.
+    fix : str
+        What to do about it.
+    """
+
+    about: Literal["position", "battery"]
+    why: str
+    fix: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "why", printable(self.why))
+        object.__setattr__(self, "fix", printable(self.fix))
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,6 +268,7 @@ Report = (
     Heartbeat
     | Unreachable
     | Reconnected
+    | Doubt
     | PositionReport
     | BatteryReport
     | Reading

@@ -38,6 +38,7 @@ from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     ChannelReport,
+    Doubt,
     Goal,
     GoalRejected,
     GoalResult,
@@ -112,6 +113,7 @@ class Remote(Vehicle):
         self._charge: BatteryReport | None = None
         self._telemetry_s = self._asked_s = -math.inf
         self._is_back = False
+        self._misread: dict[str, Doubt] = {}
 
     # -- the link ------------------------------------------------------------------------------------
 
@@ -170,13 +172,21 @@ class Remote(Vehicle):
     def _demand(self, missing: str) -> str:
         """Return what has to be reported, and what to do about it."""
         within = f"within {self.watch.connect_s:g} s"
-        what = f"the robot at {self.address} has not reported its {missing} {within}"
+        what = f"the robot at {self.address} has not reported its {missing} {within}{self._but(missing)}"
+        fixes = [doubt.fix for doubt in self._misread.values() if doubt.about == missing]
+        if fixes:
+            return f"{what}\n  fix:      {'; '.join(fixes)}"
         if self.watch.when_planner_silent == "home":
             return (
                 f"{what}: a robot that goes home by itself has to\n"
                 f'  fix:      have it report its {missing}, or set when_planner_silent = "hold"'
             )
         return f"{what}\n  fix:      wait for a position fix, or check the names in [link]"
+
+    def _but(self, missing: str) -> str:
+        """Return what came instead of what is missing; empty if nothing did."""
+        came = [doubt.why for doubt in self._misread.values() if doubt.about == missing]
+        return f": {'; '.join(came)}" if came else ""
 
     def __enter__(self) -> Remote:
         self.connect()
@@ -459,6 +469,10 @@ class Remote(Vehicle):
             if under_way is not None:
                 self._settle(Lost(under_way.id, report.why))
             return
+        if isinstance(report, Doubt):
+            self._misread[report.why] = report
+            self._filter.doubt(report.why, f"{report.why}; {report.fix}")
+            return
         if isinstance(report, Reconnected):
             self._track.lose()
             if under_way is not None:
@@ -658,7 +672,7 @@ class Remote(Vehicle):
             self._settle(Lost(entry.id, self._contact.silence))
         elif waited_s > self.watch.least_s:
             why = f"the robot has not reported its position for {waited_s:.0f} s, so no safe route is known"
-            self._settle(Lost(entry.id, why))
+            self._settle(Lost(entry.id, why + self._but("position")))
 
     def _settle(self, event: Observation | Rejected | Lost) -> None:
         """Report the outcome of an order, followed by telemetry if the robot carried it out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -17,11 +18,11 @@ from fieldbo.vehicles.kinds import LINKS
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, Watch
 
 _WIDTH = 100
-_STREAMING = {"accuracy": Arrival().within}
-"""A robot that streams never stops exactly at the site, so positions need a tolerance."""
 
 
-def template(kind: str, domain: Domain, title: str = "", speed: float | None = None) -> str:
+def template(
+    kind: str, domain: Domain, title: str = "", known: Mapping[str, Mapping[str, Any]] | None = None
+) -> str:
     """Return the text of a vehicle file for a domain.
 
     Parameters
@@ -30,38 +31,29 @@ def template(kind: str, domain: Domain, title: str = "", speed: float | None = N
         Kind of the link.
     domain : Domain
     title : str
-    speed : float, optional
-        Speed over ground in m/s, for links that plan with one.
+    known : mapping, optional
+        Settings that are not to have their defaults, by table and key.
 
     Raises
     ------
     UnknownNameError
         `kind` is not a valid kind of link.
     """
-    link = LINKS.get(kind)
+    link, values = LINKS.get(kind), known or {}
     parts = [
         f"format = 1\ntitle = {json.dumps(title)}",
-        _table("link", "how to reach the robot", link, f'kind = "{kind}"', **_known(link, domain, speed)),
+        _table("link", "how to reach the robot", link, f'kind = "{kind}"', **values.get("link", {})),
         *_frame(domain),
         _table("watch", "how long to wait for the robot", Watch),
         _table("battery", "how to interpret its battery reports", Battery),
-        _table("reports", "which of its reports to believe", Reports, **({} if link.reports else _STREAMING)),
-        *([] if link.reports else [_table("arrival", "when it has arrived", Arrival)]),
+        _table("reports", "which of its reports to believe", Reports, **values.get("reports", {})),
+        *(
+            []
+            if link.reports
+            else [_table("arrival", "when it has arrived", Arrival, **values.get("arrival", {}))]
+        ),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _known(link: type, domain: Domain, speed: float | None) -> dict[str, Any]:
-    """Return the settings of a link that the world determines.
-
-    A world with a CRS knows no heights, so altitudes count from the home.
-    """
-    known: dict[str, Any] = {}
-    if domain.crs is not None and hasattr(link, "altitude"):
-        known["altitude"] = "relative"
-    if speed is not None and hasattr(link, "speed"):
-        known["speed"] = speed
-    return known
 
 
 def _table(name: str, purpose: str, settings: type, *first: str, **instead: Any) -> str:

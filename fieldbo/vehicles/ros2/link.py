@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -27,6 +28,7 @@ from fieldbo.vehicles.remote.link import (
     BatteryReport,
     ChannelReport,
     Connection,
+    Doubt,
     Goal,
     GoalRejected,
     GoalResult,
@@ -35,11 +37,14 @@ from fieldbo.vehicles.remote.link import (
     OnReport,
     PositionReport,
 )
+from fieldbo.vehicles.remote.shares import Scale, ShareReader
 from fieldbo.vehicles.ros2.node import ActionGoal, ActionGoals, Node, ros
 from fieldbo.vehicles.ros2.planner import Planner
 
 _NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 _VOLTAGE = "voltage"
+_MOST_FRAMES = 8
+"""How many other frames of poses to name at most."""
 MESSAGES = "build ros/fieldbo_msgs with colcon and source it; with ROS 2 from PyPI, run ros/build.py"
 
 
@@ -59,12 +64,15 @@ class Ros2Link(Link):
     """Topic of the robot's pose, geometry_msgs/PoseStamped."""
     battery: str = "battery_state"
     """Topic of the robot's battery, sensor_msgs/BatteryState; it need not exist."""
+    battery_scale: Scale | None = None
+    """What the percentage of a full battery is: 1, as ROS 2 has it, or 100. By default, 1 until a value above
+    1 is reported, and 100 from then on."""
     channels: ChannelSources = Field(default_factory=dict)
     """Topics of other quantities, std_msgs/Float64, by the channel's name, for example { wind = "/wind" }.
     The battery's voltage is the channel voltage."""
 
     def __post_init__(self) -> None:
-        others = ("domain_id", "frame_id", "channels")
+        others = ("domain_id", "frame_id", "battery_scale", "channels")
         names = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in others}
         names |= {f"channels.{name}": topic for name, topic in self.channels.items()}
         for name, value in names.items():
@@ -96,9 +104,10 @@ class Ros2Link(Link):
     def node(self, on_report: OnReport) -> Node:
         """Return a node that listens to the battery and the channels; it is not started yet."""
         node = Node(self.domain_id, self.namespace)
+        shares = ShareReader(f"the robot's battery on {self.battery}", self.battery_scale, on_report)
 
         def take_battery(state: Any) -> None:
-            on_report(BatteryReport(share=state.percentage))  # NaN if unknown
+            on_report(BatteryReport(share=shares.read(state.percentage)))  # NaN if unknown
             if _VOLTAGE not in self.channels:
                 on_report(ChannelReport(_VOLTAGE, state.voltage or math.nan))  # 0 if not filled in
 
@@ -112,12 +121,43 @@ def _take_channel(on_report: OnReport, name: str, number: Any) -> None:
     on_report(ChannelReport(name, number.data))
 
 
-def site_of(link: Ros2Link, ground: Ground, pose: Any) -> Array | None:
-    """Return the site (d,) of a PoseStamped; None if it is in another frame."""
-    if pose.header.frame_id not in ("", link.frame_id):
-        return None
-    place = pose.pose.position
-    return np.asarray(ground.sites([[place.x, place.y, place.z]])[0])
+class PoseReader:
+    """Turns the robot's poses into sites, and says so once of each frame that is not the agreed one.
+
+    Parameters
+    ----------
+    link : Ros2Link
+    ground : Ground
+    on_report : Callable
+        Takes a `Doubt` for each other frame.
+    """
+
+    def __init__(self, link: Ros2Link, ground: Ground, on_report: OnReport) -> None:
+        self._link, self._ground, self._report = link, ground, on_report
+        self._others: set[str] = set()
+
+    def site(self, pose: Any) -> Array | None:
+        """Return the site (d,) of a PoseStamped; None if it is in another frame."""
+        frame = pose.header.frame_id
+        if frame not in ("", self._link.frame_id):
+            self._note(frame)
+            return None
+        place = pose.pose.position
+        return np.asarray(self._ground.sites([[place.x, place.y, place.z]])[0])
+
+    def _note(self, frame: str) -> None:
+        if frame in self._others or len(self._others) == _MOST_FRAMES:
+            return
+        self._others.add(frame)
+        wanted = self._link.frame_id
+        self._report(
+            Doubt(
+                "position",
+                f"poses on the topic {self._link.pose} in the frame {frame!r}, not {wanted!r}, are ignored",
+                f"have the robot publish its pose in {wanted!r}, or set frame_id = {json.dumps(frame)} in "
+                "[link] if the origin of [frame] is that of this frame, and it does not drift",
+            )
+        )
 
 
 def pose_of(link: Ros2Link, node: Node, ground: Ground, site: Array) -> Any:
@@ -164,14 +204,15 @@ class _Visits(Connection):
         self._goals = ActionGoals(self._node, self._kind, link.action, on_report)
         self._planner = Planner(self._node, on_report)
         if ground is not None:
+            poses = PoseReader(link, ground, on_report)
             self._node.listen(
-                ros("geometry_msgs.msg").PoseStamped, link.pose, partial(self._take_pose, ground)
+                ros("geometry_msgs.msg").PoseStamped, link.pose, partial(self._take_pose, poses)
             )
         self._node.start()
 
-    def _take_pose(self, ground: Ground, pose: Any) -> None:
+    def _take_pose(self, poses: PoseReader, pose: Any) -> None:
         """Report the position between goals; during one, only feedback proves that the server is alive."""
-        site = site_of(self._link, ground, pose)
+        site = poses.site(pose)
         if site is not None and self._goals.idle:
             self._report(PositionReport(site))
 

@@ -24,13 +24,13 @@ from fieldbo.vehicles.remote.link import (
     Goal,
     GoalRejected,
     GoalResult,
+    Heartbeat,
     OnReport,
     PositionReport,
     Reading,
-    Unreachable,
 )
 from fieldbo.vehicles.remote.track import Fixes
-from fieldbo.vehicles.ros2.link import Ros2Link, pose_of, site_of
+from fieldbo.vehicles.ros2.link import PoseReader, Ros2Link, pose_of
 from fieldbo.vehicles.ros2.node import FLUSH_S, ActionGoal, ActionGoals, ros
 from fieldbo.vehicles.ros2.planner import Planner
 
@@ -105,17 +105,16 @@ class _Stream(Connection):
     def __init__(self, link: _Streams, ground: Ground, fixes: Fixes[Any], on_report: OnReport) -> None:
         self._link, self._ground, self._fixes, self._report = link, ground, fixes, on_report
         self._node = link.node(on_report)
-        self._planner = Planner(self._node, on_report)
+        self._planner, self._poses = Planner(self._node, on_report), PoseReader(link, ground, on_report)
         self._node.listen(ros("geometry_msgs.msg").PoseStamped, link.pose, self._take_pose)
         self._node.listen(
             ros("std_msgs.msg").Float64, link.reading, lambda number: on_report(Reading(number.data))
         )
 
     def _take_pose(self, pose: Any) -> None:
-        site = site_of(self._link, self._ground, pose)
+        site = self._poses.site(pose)
         if site is None:
-            frame = pose.header.frame_id
-            self._report(Unreachable(f"{self._link.pose} is in frame {frame!r}, not {self._link.frame_id!r}"))
+            self._report(Heartbeat())
             return
         self._fixes.take(site, pose, time.monotonic())
         self._report(PositionReport(site))

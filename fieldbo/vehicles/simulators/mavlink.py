@@ -1,9 +1,10 @@
-"""A simulated boat at the other end of a MAVLink link, with the modes of ArduPilot's Rover.
+"""A simulated vehicle at the other end of a MAVLink link, with the modes of ArduPilot or PX4.
 
-It starts armed and in HOLD; relative heights count from there. In GUIDED it goes to the target in
-SET_POSITION_TARGET_GLOBAL_INT; a target is new if its place or its time is. It streams what it reads on the
-way; on arrival it samples, and streams that value until it leaves. It stores missions and fences, and gives
-them back, but follows neither.
+It starts armed, in the mode in which it stays in place; relative heights count from there. In the guided mode
+it goes to the target in SET_POSITION_TARGET_GLOBAL_INT; a target is new if its place or its time is. It also
+goes where MAV_CMD_DO_REPOSITION says, as ground stations ask for it. It streams what it reads on the way; on
+arrival it samples, and streams that value until it leaves. It stores missions and fences, and gives them
+back, but follows neither.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from fieldbo.vehicles.remote.link import (
     Reading,
     Report,
 )
+from fieldbo.vehicles.simulators.autopilots import Autopilot
 from fieldbo.vehicles.simulators.robot import Robot
 
 _TURN_S = 0.02
@@ -36,8 +38,11 @@ _ASK_S = 0.5  # request a lost item again
 _NEAR_M = 0.05
 """A target this close to a site counts as the site: messages resolve a centimetre."""
 
-_BOAT, _ARDUPILOT, _GUIDED, _HOLD = 11, 3, 15, 4
-_SET_MODE, _ARM, _INTERVAL = 176, 400, 511
+_SET_MODE, _REPOSITION, _ARM, _INTERVAL = 176, 192, 400, 511
+_CHANGE_MODE = 1
+"""Flag of a reposition: change to the mode in which it is obeyed."""
+_HEIGHTS = {"absolute": (0, 5), "relative": (3, 6)}
+"""MAV_FRAME of global places, by what their altitude is measured from."""
 _ACCEPTED, _DENIED, _UNSUPPORTED = 0, 2, 3
 _NO_VOLTAGES = [65_535] * 10
 
@@ -110,7 +115,8 @@ class _Boat:
     ) -> None:
         self.robot, self.link, self.ground, self.say = robot, link, ground, say
         self.wire: Any = None
-        self.mode, self.armed = _HOLD, True
+        self.autopilot = Autopilot.of(link)
+        self.mode, self.armed = self.autopilot.hold, True
         self.reading: float | None = None
         self._read_at = -1  # the number of the target where it was taken
         self.count = 0
@@ -141,9 +147,8 @@ class _Boat:
         kind = message.get_type()
         if kind == "SET_POSITION_TARGET_GLOBAL_INT":
             self._take_target(message)
-        elif kind == "COMMAND_LONG":
-            result = self._execute(message)
-            self.wire.mav.command_ack_send(message.command, result)
+        elif kind in ("COMMAND_LONG", "COMMAND_INT"):
+            self.wire.mav.command_ack_send(message.command, self._execute(message))
         elif kind.startswith("MISSION_"):
             self._take_items(kind, message)
 
@@ -180,10 +185,12 @@ class _Boat:
 
     def _take_target(self, message: Any) -> None:
         target = (message.time_boot_ms, message.lat_int, message.lon_int, round(100 * message.alt))
-        if not self.armed or self.mode != _GUIDED or target == self._target:
-            return
+        if self.armed and self.mode == self.autopilot.guided and target != self._target:
+            self._go_to(target, [message.lat_int / 1e7, message.lon_int / 1e7, message.alt])
+
+    def _go_to(self, target: tuple[int, ...], place: list[float]) -> None:
+        """Go to a place: latitude, longitude and altitude."""
         self._target, self.reading = target, None
-        place = [message.lat_int / 1e7, message.lon_int / 1e7, message.alt]
         self.robot.go_to(f"target {self.count}", self.ground.from_geodetic(place)[0], _NEAR_M)
         self.count += 1
 
@@ -191,18 +198,37 @@ class _Boat:
         """Execute a command and return its result."""
         if message.command == _INTERVAL:
             return _ACCEPTED  # everything is streamed anyway
+        if message.command == _REPOSITION:
+            return self._reposition(message)
         if message.command == _SET_MODE:
-            if message.param2 not in (_GUIDED, _HOLD):
+            mode = self.autopilot.requested(message.param2, message.param3)
+            if mode is None:
                 return _DENIED
-            self.mode = int(message.param2)
+            self.mode = mode
         elif message.command == _ARM:
             self.armed = bool(message.param1)
         else:
             return _UNSUPPORTED
-        if not self.armed or self.mode != _GUIDED:
+        if not self.armed or self.mode != self.autopilot.guided:
             self._target = None
             self.robot.hold()
-        self.say(f"{'armed' if self.armed else 'disarmed'}, {'GUIDED' if self.mode == _GUIDED else 'HOLD'}")
+        self.say(f"{'armed' if self.armed else 'disarmed'}, {self.autopilot.name(self.mode)}")
+        return _ACCEPTED
+
+    def _reposition(self, message: Any) -> int:
+        """Go where a ground station says, in whole units of 1e-7 degrees or, in COMMAND_LONG, in degrees."""
+        mode = self.autopilot.repositions_in
+        if message.get_type() == "COMMAND_INT":
+            place = [message.x / 1e7, message.y / 1e7, message.z]
+            known = message.frame in _HEIGHTS[self.link.altitude]
+        else:
+            place = [message.param5, message.param6, message.param7]
+            known = self.link.altitude == "absolute"
+        if not (self.armed and known and (self.mode == mode or int(message.param2) & _CHANGE_MODE)):
+            return _DENIED
+        self.mode = mode
+        self._go_to((), place)
+        self.say(f"armed, {self.autopilot.name(mode)}, repositioned")
         return _ACCEPTED
 
     # -- sending ---------------------------------------------------------------------------------------
@@ -239,14 +265,15 @@ class _Boat:
 
     @property
     def _clock_ms(self) -> int:
-        return max(0, int(1000 * self.robot.clock_s / self.robot.speedup)) % 2**32
+        return max(0, int(1000 * self.robot.boot_s)) % 2**32
 
     def _send_heartbeat(self) -> None:
         if time.monotonic() < self._heartbeat_s:
             return
         self._heartbeat_s = time.monotonic() + _HEARTBEAT_S
-        base = 1 | (128 if self.armed else 0) | (8 if self.mode == _GUIDED else 0)
-        self.wire.mav.heartbeat_send(_BOAT, _ARDUPILOT, base, self.mode, 4 if self.armed else 3)
+        is_guided, kind = self.mode == self.autopilot.guided, (self.autopilot.vehicle, self.autopilot.kind)
+        base = 1 | (128 if self.armed else 0) | (8 if is_guided else 0)
+        self.wire.mav.heartbeat_send(*kind, base, self.mode, 4 if self.armed else 3)
 
     def _send_position(self, position: Array) -> None:
         latitude, longitude, altitude = self.ground.geodetic(position)[0].tolist()

@@ -38,6 +38,9 @@ from fieldbo.world.world import ReadOnTheWay, World, driven
 _REPORT_S = 0.1
 """Interval of position and battery reports, by this machine's clock."""
 
+_NEAR = 1e-3
+"""How near its home a robot is there, as a fraction of the domain's extent along each axis."""
+
 _NEXT_TARGET_S = 0.8
 """How long a robot that streams waits for another target before it samples, by this machine's clock."""
 
@@ -91,8 +94,10 @@ class Robot:
         How many times faster its clock runs than this machine's.
     faults : sequence of Fault
     recharge_s : float, optional
-        After so many seconds without a goal, by the robot's clock, its battery is full again; by default,
-        nobody changes it.
+        After so many seconds at home without a goal, by the robot's clock, its battery is full again; by
+        default, nobody changes it.
+    home : (d,) array, optional
+        Where its battery is changed, by default where it starts; also wherever a goal says that it is home.
     channels : sequence of Schedule
         Other quantities that it reports.
     part_readings : int, optional
@@ -111,6 +116,7 @@ class Robot:
         speedup: float = 1.0,
         faults: Sequence[Fault] = (),
         recharge_s: float = math.inf,
+        home: Array | None = None,
         channels: Sequence[Schedule] = (),
         part_readings: int | None = None,
         clock: Clock = MACHINE_CLOCK,
@@ -120,6 +126,7 @@ class Robot:
         at = world.start if start is None else start
         assert at is not None
         self.position: Array = np.asarray(at, dtype=float)
+        self._homes = [self.position if home is None else np.asarray(home, dtype=float)]
         self._channels, self._first_s = tuple(channels), math.nan
         self._began = self.clock.now_s()
         self._track: list[tuple[float, Array]] = [(self._began, self.position)]
@@ -128,7 +135,8 @@ class Robot:
         self._faults = {(fault.kind, fault.goal): fault for fault in faults}
         self._rate = 1.0  # of the battery's drain
         self._leg: _Leg | None = None
-        self._idle_since_s = 0.0
+        self._idle_since_s = self._idle_since = self._waited_s = 0.0
+        self._waits = False
         self._count = self._samples = 0
         self._answers: dict[str, list[Report]] = {}
         self._delayed: list[tuple[float, Report]] = []
@@ -153,8 +161,33 @@ class Robot:
         return self._time_s + self._jumped_s
 
     @property
+    def boot_s(self) -> float:
+        """Seconds since the robot was switched on, by this machine's clock; jumps of its own clock count."""
+        return self.clock.now_s() - self._began + self._jumped_s / self.speedup
+
+    @property
     def _time_s(self) -> float:
-        return self.speedup * (self.clock.now_s() - self._began)
+        """Seconds of simulated time: while the robot waits for its planner to think, it passes as it does."""
+        idle = self.clock.now_s() - self._idle_since if self._waits else 0.0
+        return (
+            self.speedup * (self.clock.now_s() - self._began) - self._waited_s - (self.speedup - 1.0) * idle
+        )
+
+    def _rest(self) -> None:
+        """Begin to wait for the next goal, or for another battery."""
+        self._idle_since_s, self._idle_since = self._time_s, self.clock.now_s()
+        self._waits = not (self._at_home and math.isfinite(self.recharge_s))
+
+    def _set_out(self) -> None:
+        """End the wait."""
+        if self._waits:
+            self._waited_s += (self.speedup - 1.0) * (self.clock.now_s() - self._idle_since)
+            self._waits = False
+
+    @property
+    def _at_home(self) -> bool:
+        near = _NEAR * self.world.domain.extent
+        return any((np.abs(self.position - home) <= near).all() for home in self._homes)
 
     @property
     def track(self) -> Array:
@@ -223,6 +256,9 @@ class Robot:
             self._answer(number, GoalRejected(goal.id, problem))
             return
         self.hold()
+        self._set_out()
+        if goal.home and not pause_s:  # one that streams is not told what is home
+            self._homes.append(self._end(goal))
         self._start(goal, number, pause_s)
 
     def cancel(self, goal: str) -> None:
@@ -236,13 +272,13 @@ class Robot:
         """Stay in place; cut the goal under way short."""
         leg, self._leg = self._leg, None
         if leg is not None:
-            self._idle_since_s = self._time_s
             self._move(leg, self._time_s)
             if leg.streams:
                 self._stream(leg, self._time_s)
             self._pass(self.position)
             result = self._result(leg.goal.id, leg.paid, self._time_s - leg.began_s)
-            self._answer(leg.number, replace(self._rest(leg, result), complete=False))
+            self._answer(leg.number, replace(self._remainder(leg, result), complete=False))
+            self._rest()
 
     def ask(self, goal: str) -> None:
         """Report the outcome of a goal again, if it is known."""
@@ -275,9 +311,10 @@ class Robot:
             else:
                 self._report_part(leg, now_s)
             if now_s >= leg.ends_s and self._fault("stuck", leg.number) is None:
-                self._leg, self._idle_since_s = None, now_s
+                self._leg = None
                 self._arrive(leg)
-        elif self._time_s >= self._idle_since_s + self.recharge_s:
+                self._rest()
+        elif self._at_home and self._time_s >= self._idle_since_s + self.recharge_s:
             self.remaining = self.battery
         due = [report for at, report in self._delayed if now >= at]
         self._delayed = [(at, report) for at, report in self._delayed if now < at]
@@ -393,7 +430,7 @@ class Robot:
                 values=np.array([self.reading]),
                 seconds=np.array([took_s]),
             )
-        self._answer(number, self._rest(leg, result))
+        self._answer(number, self._remainder(leg, result))
 
     def _stream(self, leg: _Leg, now_s: float) -> None:
         """Send the readings on the way that were taken since the previous ones."""
@@ -407,7 +444,7 @@ class Robot:
         if self.part_readings is None or taken - leg.reported < self.part_readings:
             return
         whole = self._result(leg.goal.id, leg.paid, now_s - leg.began_s)
-        part = replace(self._rest(leg, whole, taken), last=False)
+        part = replace(self._remainder(leg, whole, taken), last=False)
         leg.parts, leg.reported = leg.parts + 1, taken
         leg.reported_cost, leg.reported_s = leg.paid, now_s - leg.began_s
         self._answer(leg.number, part)
@@ -416,7 +453,7 @@ class Robot:
         """Return how many readings on the way were taken."""
         return int(np.searchsorted(leg.on_the_way.seconds, now_s - leg.began_s, side="right"))
 
-    def _rest(self, leg: _Leg, whole: GoalResult, taken: int | None = None) -> GoalResult:
+    def _remainder(self, leg: _Leg, whole: GoalResult, taken: int | None = None) -> GoalResult:
         """Return the part of a goal's whole result that was not reported yet."""
         taken = leg.reported if leg.streams else self._taken(leg, self._time_s) if taken is None else taken
         new, read = slice(leg.reported, taken), leg.on_the_way
