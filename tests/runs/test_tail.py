@@ -4,7 +4,7 @@ import shutil
 import sqlite3
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fieldbo.errors import RecordError
@@ -30,11 +30,12 @@ def whole(record):
         return read.rows()
 
 
-WRITES = st.lists(st.sampled_from(["event", "events", "orders", "big", "merge", "look"]), max_size=25)
+WRITES = st.lists(st.sampled_from(["event", "events", "orders", "big", "merge", "look"]), max_size=12)
 
 
 @given(WRITES)
-@settings(max_examples=20)
+@settings(max_examples=5)
+@example(["event", "look", "events", "look", "big", "look", "orders", "merge", "look", "event", "event"])
 def test_the_new_rows_are_those_of_the_record(tmp_path_factory, writes):
     folder = tmp_path_factory.mktemp("run")
     with Record.create(folder / "run.sqlite", "run", {}) as record:
