@@ -50,8 +50,8 @@ class ShareReader:
     >>> reader.read(1.2)
     battery_state reported a level of 1.2, so its scale is taken to be 0 to 100: 1.2 %
     0.012
-    >>> reader.read(0.7)
-    0.007
+    >>> reader.read(0.5)
+    0.005
     """
 
     def __init__(self, source: str, scale: Scale | None, on_report: OnReport, fix: str = _FIX) -> None:
