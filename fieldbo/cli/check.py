@@ -143,27 +143,9 @@ def _on_vehicles(
     raise_all(errors_of(*(partial(fit, number) for number in range(len(files)))))
     for number, (file, vehicle) in enumerate(zip(files, vehicles, strict=True)):
         place = describe_place(file, mission, number)
-        lines += [*describe_vehicle(file, vehicle, mission.world.domain), *place, *_mavlink(file, mission)]
+        link = file.link.describe(mission, file.settings.ground(mission.world.domain))
+        lines += [*describe_vehicle(file, vehicle, mission.world.domain), *place, *link]
     return warnings, lines
-
-
-def _mavlink(file: LoadedVehicleFile, mission: Mission) -> list[str]:
-    """Return lines on the heading, the heights and the fence of a MAVLink vehicle; none for others."""
-    from fieldbo.vehicles.mavlink.fence_check import describe_geofence
-    from fieldbo.vehicles.mavlink.fence_storage import simplified
-    from fieldbo.vehicles.mavlink.link import Mavlink
-    from fieldbo.vehicles.mavlink.return_home import from_sites
-    from fieldbo.vehicles.mavlink.stance import describe_stance, faced
-
-    if not isinstance(file.link, Mavlink):
-        return []
-    whole = file.link.geofence(mission, file.settings.ground(mission.world.domain))
-    fence = file.link.guarding(whole, mission)
-    stance = describe_stance(faced(file.link, fence.ground), fence.ground, mission)
-    fenced = describe_geofence(fence, mission, file.link)
-    fewer = (f"  fence     {line}" for line in simplified(whole, fence, file.link))
-    by_itself = (f"warning: {warning}" for warning in from_sites(mission, fence))
-    return [*stance, *fenced, *fewer, *by_itself]
 
 
 def _beyond_truth(mission: Mission) -> list[str]:

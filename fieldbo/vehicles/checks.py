@@ -7,22 +7,12 @@ import math
 import numpy as np
 
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError, counted, errors_of, raise_all
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.file import LoadedVehicleFile
-from fieldbo.vehicles.mavlink.fence_check import check_geofence
-from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.place import place_doubts
 from fieldbo.vehicles.remote.settings import Battery
 from fieldbo.vehicles.remote.track import top_speed
-from fieldbo.world.world import World
-
-_SPEEDS_DIFFER = 0.1
-_HIGHEST_M = {"boat": 10.0, "rover": 10.0, "submarine": 10.0}
-_LOWEST_M = -10.0
-_HIGHEST_IN_AIR_M = 120.0  # above which few are allowed to fly
 
 
 def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) -> list[str]:
@@ -42,13 +32,14 @@ def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) ->
         battery is larger than the vehicle's, a tolerance is too wide (see `check_tolerances`), the sensor
         reads too often, or the fence contradicts the mission.
     """
-    warnings = [*doubts(file, mission), *_unheard(file, mission)]
+    warnings = _unheard(file, mission)
     errors = errors_of(
         lambda: warnings.extend(_check_battery(file, mission, number)),
         lambda: check_tolerances(file, mission),
         lambda: check_readings_on_the_way(file, mission),
     )
-    raise_all([error.at("vehicle") for error in errors] + errors_of(lambda: _check_fence(file, mission)))
+    fit = errors_of(lambda: warnings.extend(doubts(file, mission)))
+    raise_all([error.at("vehicle") for error in errors] + fit)
     domain = mission.world.domain
     if not domain.clear and domain.clearance == 0:
         warnings.append(
@@ -56,13 +47,6 @@ def check_vehicle(file: LoadedVehicleFile, mission: Mission, number: int = 0) ->
             "in [domain] of the world"
         )
     return warnings
-
-
-def _check_fence(file: LoadedVehicleFile, mission: Mission) -> None:
-    """Raise an `InputError` if the fence of a MAVLink vehicle contradicts the mission; others have none."""
-    ground = file.settings.ground(mission.world.domain)
-    if isinstance(file.link, Mavlink) and ground is not None and ground.origin is not None:
-        check_geofence(file.link.geofence(mission, ground), mission)
 
 
 def battery_of(file: LoadedVehicleFile, mission: Mission) -> Battery:
@@ -220,41 +204,12 @@ def _rounded_up(number: float) -> float:
 
 
 def doubts(file: LoadedVehicleFile, mission: Mission) -> list[str]:
-    """Return warnings of a frame that is unlikely to be meant, and of a MAVLink link that contradicts it."""
-    link, frame = file.link, file.settings.frame
-    warnings = place_doubts(file, mission)
-    if not isinstance(link, MavlinkSettings):
-        return warnings
-    implied = implied_speed(file.settings.ground(mission.world.domain), mission.world)
-    if link.speed is not None and implied is not None and abs(link.speed / implied - 1.0) > _SPEEDS_DIFFER:
-        warnings.append(
-            f"speed = {link.speed:g} m/s in [link], but the world's costs imply {implied:.3g} m/s: correct "
-            "one of them, otherwise travel times and battery use will differ from the declared ones"
-        )
-    altitude = 0.0 if frame is None or frame.origin is None else frame.origin.altitude
-    highest = _HIGHEST_M.get(link.vehicle or "", _HIGHEST_IN_AIR_M)
-    if link.altitude == "relative" and not _LOWEST_M <= altitude <= highest:
-        warnings.append(
-            f'altitude = "relative" in [link], but the origin in [frame] has an altitude of {altitude:g} m: '
-            "the mission would begin that high above the place where the vehicle is armed; set the origin's "
-            'altitude to 0, or altitude = "absolute"'
-        )
-    return warnings
+    """Return warnings of a frame that is unlikely to be meant, and of a link that contradicts the mission.
 
-
-def implied_speed(ground: Ground | None, world: World) -> float | None:
-    """Return the horizontal speed in m/s that a world's costs imply; None if they imply none.
-
-    The time for the second half of a long leg excludes accelerating and slowing down.
+    Raises
+    ------
+    InputError
+        The link does not fit the mission at all.
     """
-    domain, cost = world.domain, world.cost
-    flat = [] if ground is None else [j for j in range(domain.dimension) if ground.towards[2, j] == 0]
-    if not flat or not cost.known:
-        return None
-    longest = max(flat, key=lambda j: float(domain.extent[j]))
-    starts, ends = domain.low.copy(), domain.low.copy()
-    ends[longest] = domain.high[longest]
-    _, whole_s = cost.along(np.stack([starts, ends]))
-    _, half_s = cost.along(np.stack([starts, (starts + ends) / 2.0]))
-    took_s = whole_s - half_s
-    return float(domain.extent[longest]) / 2.0 / took_s if math.isfinite(took_s) and took_s > 0 else None
+    ground = file.settings.ground(mission.world.domain)
+    return [*place_doubts(file, mission), *file.link.check(mission, ground)]

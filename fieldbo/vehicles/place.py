@@ -12,8 +12,6 @@ from fieldbo.domain.axes import compass_name
 from fieldbo.domain.frame import Frame, Ground, heading
 from fieldbo.domain.georeference import degrees_text
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.mavlink.settings import MavlinkSettings
-from fieldbo.vehicles.mavlink.stance import located
 
 if TYPE_CHECKING:
     from fieldbo.vehicles.file import LoadedVehicleFile
@@ -60,11 +58,8 @@ def describe_place(file: LoadedVehicleFile, mission: Mission, number: int = 0) -
 
 def _ground(file: LoadedVehicleFile, mission: Mission) -> Ground | None:
     """Return where the vehicle's sites lie, at the distance that it keeps from a vertical world."""
-    axes, link = mission.world.domain.axes, file.link
-    ground = file.settings.ground(mission.world.domain)
-    if ground is None or ground.origin is None or not isinstance(link, MavlinkSettings):
-        return ground
-    return located(ground, axes, link)
+    domain = mission.world.domain
+    return file.link.placed(file.settings.ground(domain), domain)
 
 
 def _degrees(ground: Ground, site: Array) -> str:

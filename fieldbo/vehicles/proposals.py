@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from fieldbo.costs.boat import Boat
 from fieldbo.costs.flight import Flight
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.frame import Ground
 from fieldbo.domain.ground import ground_of
-from fieldbo.vehicles.checks import implied_speed, widest
+from fieldbo.vehicles.checks import widest
 from fieldbo.vehicles.kinds import LINKS
 from fieldbo.vehicles.remote.settings import Arrival
 from fieldbo.world.world import World
@@ -81,3 +84,21 @@ def _rounded_down(number: float | None) -> float | None:
         return None
     step = 10.0 ** (math.floor(math.log10(number)) + 1 - _DIGITS)
     return round(math.floor(number / step * (1.0 + 1e-9)) * step, 12)
+
+
+def implied_speed(ground: Ground | None, world: World) -> float | None:
+    """Return the horizontal speed in m/s that a world's costs imply; None if they imply none.
+
+    The time for the second half of a long leg excludes accelerating and slowing down.
+    """
+    domain, cost = world.domain, world.cost
+    flat = [] if ground is None else [j for j in range(domain.dimension) if ground.towards[2, j] == 0]
+    if not flat or not cost.known:
+        return None
+    longest = max(flat, key=lambda j: float(domain.extent[j]))
+    starts, ends = domain.low.copy(), domain.low.copy()
+    ends[longest] = domain.high[longest]
+    _, whole_s = cost.along(np.stack([starts, ends]))
+    _, half_s = cost.along(np.stack([starts, (starts + ends) / 2.0]))
+    took_s = whole_s - half_s
+    return float(domain.extent[longest]) / 2.0 / took_s if math.isfinite(took_s) and took_s > 0 else None

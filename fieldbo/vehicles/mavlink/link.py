@@ -14,11 +14,12 @@ from fieldbo.domain.frame import Ground
 from fieldbo.errors import VehicleError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
-from fieldbo.vehicles.mavlink.fence_check import check_geofence
-from fieldbo.vehicles.mavlink.fence_storage import storable, whole_world
+from fieldbo.vehicles.mavlink.fence_check import check_geofence, describe_geofence
+from fieldbo.vehicles.mavlink.fence_storage import simplified, storable, whole_world
 from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
+from fieldbo.vehicles.mavlink.return_home import from_sites
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
-from fieldbo.vehicles.mavlink.stance import faced, located, places_armed
+from fieldbo.vehicles.mavlink.stance import describe_stance, faced, located, places_armed, stance_doubts
 from fieldbo.vehicles.remote.link import Capacity, Connection, Link, OnReport
 from fieldbo.vehicles.remote.track import Fixes
 
@@ -68,6 +69,29 @@ class Mavlink(MavlinkSettings, Link):
         around = _FRAME_BYTES + (0 if self.signing_key_from is None else _SIGNATURE_BYTES)
         others = 5 * (around + 28) + (around + 9) + (around + 54)
         return Capacity(bytes_per_s - others, around + 18, key)
+
+    def placed(self, ground: Ground | None, domain: Domain) -> Ground | None:
+        """Return where the vehicle's sites lie: at the distance that it keeps from a wall."""
+        if ground is None or ground.origin is None:
+            return ground
+        return located(ground, domain.axes, self)
+
+    def check(self, mission: Mission, ground: Ground | None) -> list[str]:
+        """Return what contradicts the world's costs, or the heights; the fence must fit the mission."""
+        if ground is not None and ground.origin is not None:
+            check_geofence(self.geofence(mission, ground), mission)
+        return stance_doubts(self, ground, mission)
+
+    def describe(self, mission: Mission, ground: Ground | None) -> list[str]:
+        """Return the heading, the heights and the fence, and what the autopilot does by itself."""
+        whole = self.geofence(mission, ground)
+        fence = self.guarding(whole, mission)
+        return [
+            *describe_stance(faced(self, fence.ground), fence.ground, mission),
+            *describe_geofence(fence, mission, self),
+            *(f"  fence     {line}" for line in simplified(whole, fence, self)),
+            *(f"warning: {warning}" for warning in from_sites(mission, fence)),
+        ]
 
     def geofence(self, mission: Mission, ground: Ground | None) -> GeoFence:
         """Return the fence of a mission whose axes lie on `ground`.

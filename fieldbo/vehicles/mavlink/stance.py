@@ -16,12 +16,17 @@ from fieldbo.domain.frame import Ground, Origin, example, heading
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
+from fieldbo.vehicles.proposals import implied_speed
 
 Settings = TypeVar("Settings", bound=MavlinkSettings)
 
 _LEVEL_M = 0.01  # heights that differ by less are the same
 _AWAY_DEGREES = 90.0 + 1e-6
 _DIGITS = 9  # of a heading
+_SPEEDS_DIFFER = 0.1
+_HIGHEST_M = {"boat": 10.0, "rover": 10.0, "submarine": 10.0}
+_LOWEST_M = -10.0
+_HIGHEST_IN_AIR_M = 120.0  # above which few are allowed to fly
 
 
 def located(
@@ -217,3 +222,22 @@ def _heights(link: MavlinkSettings, ground: Ground, mission: Mission) -> str:
     elif (up > 0).any():
         where = f"the start, at {mission.world.domain.axes[int(np.argmax(up))].name} {start @ up:g} m"
     return f"{values} above where the vehicle is armed: {where}"
+
+
+def stance_doubts(link: MavlinkSettings, ground: Ground | None, mission: Mission) -> list[str]:
+    """Return warnings of a speed that the world's costs contradict, and of heights unlikely to be meant."""
+    warnings, implied = list[str](), implied_speed(ground, mission.world)
+    if link.speed is not None and implied is not None and abs(link.speed / implied - 1.0) > _SPEEDS_DIFFER:
+        warnings.append(
+            f"speed = {link.speed:g} m/s in [link], but the world's costs imply {implied:.3g} m/s: correct "
+            "one of them, otherwise travel times and battery use will differ from the declared ones"
+        )
+    altitude = 0.0 if ground is None or ground.origin is None else ground.origin.altitude
+    highest = _HIGHEST_M.get(link.vehicle or "", _HIGHEST_IN_AIR_M)
+    if link.altitude == "relative" and not _LOWEST_M <= altitude <= highest:
+        warnings.append(
+            f'altitude = "relative" in [link], but the origin in [frame] has an altitude of {altitude:g} m: '
+            "the mission would begin that high above the place where the vehicle is armed; set the origin's "
+            'altitude to 0, or altitude = "absolute"'
+        )
+    return warnings

@@ -416,6 +416,27 @@ class Link(ABC):
         """Return what the link carries of readings in a domain; None if that is not known to be limited."""
         return None
 
+    def placed(self, ground: Ground | None, domain: Domain) -> Ground | None:
+        """Return where the robot's sites lie, given where the domain does: it may keep a distance."""
+        del domain
+        return ground
+
+    def check(self, mission: Mission, ground: Ground | None) -> list[str]:
+        """Return what in these settings is unlikely to be meant in a mission, one sentence each.
+
+        Raises
+        ------
+        InputError
+            They contradict the mission.
+        """
+        del mission, ground
+        return []
+
+    def describe(self, mission: Mission, ground: Ground | None) -> list[str]:
+        """Return what these settings amount to in a mission, line by line, as ``fieldbo check`` prints it."""
+        del mission, ground
+        return []
+
     @property
     def known_channels(self) -> frozenset[str] | None:
         """Names of the only channels that this link can report; None if the robot decides."""
