@@ -105,6 +105,8 @@ class Ledger:
         What it has given back of them.
     uncertain : float
         What orders of estimated cost may have taken beyond the estimate; telemetry settles it.
+    doubted : float
+        The same for all of them, settled or not.
     surplus : float
         How much more than this the battery last showed, beyond its accuracy.
     overruled : bool
@@ -133,6 +135,7 @@ class Ledger:
     estimated: float = 0.0
     given_back: float = 0.0
     uncertain: float = 0.0
+    doubted: float = 0.0
     surplus: float = 0.0
     overruled: bool = False
 
@@ -211,7 +214,7 @@ class Ledger:
         entry.spent = entry.paid + cost - advanced
         if uncertain is not None:
             self.estimated += cost - advanced
-            self.uncertain += uncertain
+            self._doubt(uncertain)
         if not entry.outstanding:  # a part that came after the last one
             self.latest.append((0.0, cost - advanced))
         if settles:
@@ -277,7 +280,7 @@ class Ledger:
             moving = over.difference(unmoved)
             least = at_least * math.fsum(self.reserved[order] for order in moving)
             if used < least:
-                self.uncertain += margin * math.fsum(self.entries[order].declared for order in moving)
+                self._doubt(margin * math.fsum(self.entries[order].declared for order in moving))
             self.settle_lost(max(0.0, used, min(used + accuracy, held), least), over)
         elif self.lost and idle:
             self._advance(max(0.0, used, at_least * moved), may_take)
@@ -292,7 +295,7 @@ class Ledger:
             self._give_back(-used - accuracy, at_least)
         if fresh and idle:
             self.surplus = max(0.0, remaining - self.left - accuracy)
-        if fresh and (at_least < 1.0 or remaining <= self.left + accuracy):
+        if fresh and (at_least < 1.0 or (used >= -accuracy and remaining <= self.left + accuracy)):
             self.uncertain = min(self.uncertain, max(0.0, self.left - remaining + accuracy))
         self.overruled |= idle
 
@@ -304,7 +307,14 @@ class Ledger:
             self._leave_unexplained(-back)
             of_no_order = min(back, self.returnable)
             self.returnable -= of_no_order
+            if at_least == 1.0:  # a report had settled what now is in doubt again
+                self.uncertain = min(self.doubted, self.uncertain + of_no_order)
             self.given_back += back - of_no_order
+
+    def _doubt(self, beyond: float) -> None:
+        """Note what may have been taken beyond an estimate."""
+        self.uncertain += beyond
+        self.doubted += beyond
 
     def _leave_unexplained(self, used: float) -> None:
         self.charges.append(used)
