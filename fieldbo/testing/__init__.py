@@ -1,4 +1,4 @@
-"""Contract suites for your own policies, worlds and vehicles, and a small mission to test them on.
+"""Contract suites for your own policies, worlds, vehicles and links, and a small mission to test them on.
 
 Subclass a suite in a test file, say what to test, and let pytest collect it::
 

@@ -6,6 +6,7 @@ from .load import load_vehicle as load_vehicle
 from .remote.link import BatteryReport as BatteryReport
 from .remote.link import ChannelReport as ChannelReport
 from .remote.link import Connection as Connection
+from .remote.link import Doubt as Doubt
 from .remote.link import Goal as Goal
 from .remote.link import GoalRejected as GoalRejected
 from .remote.link import GoalResult as GoalResult

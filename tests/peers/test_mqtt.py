@@ -26,7 +26,7 @@ from fieldbo.messages import Lost, Observation, Query, Rejected
 from fieldbo.mission.load import load_mission
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run as simulate
-from fieldbo.testing import VehicleContract
+from fieldbo.testing import LinkContract, VehicleContract
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.load import load_vehicle, recorded_settings, vehicle_of
 from fieldbo.vehicles.mqtt.client import MqttClient
@@ -365,6 +365,25 @@ class TestContract(VehicleContract):
 
     def vehicle(self, mission):
         return load_vehicle(str(self.file), mission)
+
+
+class TestLinkContract(LinkContract):
+    """Each test has its own robot, in another process."""
+
+    patience_s = SLOW_S
+
+    @pytest.fixture(autouse=True)
+    def _robot(self, tmp_path, boat):
+        self.pond, world = pond_of(tmp_path)
+        self.kept = LoadedVehicleFile.read(str(boat)).link
+        with robot(boat, world, "--speedup", SPEEDUP):
+            yield
+
+    def mission(self):
+        return self.pond
+
+    def link(self, mission):
+        return self.kept
 
 
 @pytest.mark.parametrize(
