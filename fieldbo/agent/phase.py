@@ -69,7 +69,8 @@ _NEXT = {
     (Phase.ENDED, Turn.SENT_HOME): Phase.HOMING,
     (Phase.ENDED, Turn.REOPENED): Phase.WORKING,
 }
-"""Where each turn leads; one that is not listed changes nothing, such as a report that comes too late."""
+"""Where each turn leads. One that is not listed changes nothing: a trip home that is repeated, the end of a
+trip to another battery, or what comes too late."""
 
 _NEVER = {
     (Phase.HOMING, Turn.SENT_TO_BATTERY),

@@ -584,6 +584,24 @@ def test_a_robot_beside_the_domain_is_waited_for():
 # -- parts that arrive late ------------------------------------------------------------------------------
 
 
+def test_a_goal_that_is_rejected_after_a_part_is_cut_short_and_nothing_is_settled_twice():
+    """Something moved and was paid: the agent must not take it for an order that cost nothing."""
+    with remote("stuck:0") as vehicle:
+        vehicle.send(Query([2.0, 1.0], expected_cost=3.0, id="run/0"))
+        part(vehicle, 0, [1.0, 1.0], last=False, cost=1.0)
+        vehicle.link.wires[0].hear(GoalRejected("run/0#s", "a fence"))
+        events = vehicle.events(0.05)
+        part(vehicle, 1, [1.0, 1.0], last=True, complete=False, cost=0.5)  # as an answer to the cancellation
+        events += until_settled_whole(vehicle)
+        vehicle.link.wires[0].hear(GoalRejected("run/0#s", "a fence"))
+        events += vehicle.events(0.2)
+    told = [event for event in events if not isinstance(event, Telemetry)]
+    assert [(e.part, e.last, e.complete, e.cost) for e in told] == [
+        (0, False, True, 1.0),
+        (1, True, False, 0.5),
+    ]
+
+
 def test_a_part_that_arrives_after_the_last_one_still_counts_once():
     with remote("stuck:0") as vehicle:
         vehicle.send(QUERY)

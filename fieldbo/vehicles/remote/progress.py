@@ -26,7 +26,7 @@ class Progress(Enum):
     """It is next, but no safe route is known: the robot has not said where it is."""
 
     SENT = "sent"
-    """The robot has it; of a `Recharge`: the battery is to be changed."""
+    """It was sent to the robot; of a `Recharge`: somebody is to change the battery."""
 
     CANCELLING = "cancelling"
     """The robot was told to abandon it, and has not answered yet."""
@@ -35,7 +35,7 @@ class Progress(Enum):
     """An earlier program gave it, and whether the robot has it is unknown."""
 
     LOST = "lost"
-    """It was given up; a result may come at any time, or never."""
+    """Its outcome is unknown; if it was sent, a result may come at any time, or never."""
 
     DONE = "done"
     """Its last part has arrived; what comes now belongs to the past."""
@@ -45,7 +45,7 @@ class Progress(Enum):
 
     @property
     def settled(self) -> bool:
-        """Whether its outcome is known."""
+        """Whether its outcome is known; that of a lost order is not, though the agent goes on without it."""
         return self in (Progress.DONE, Progress.REJECTED)
 
     @property
@@ -55,7 +55,7 @@ class Progress(Enum):
 
     @property
     def under_way(self) -> bool:
-        """Whether the robot is expected to be working on it."""
+        """Whether the robot, or somebody who changes its battery, is expected to be working on it."""
         return self in (Progress.SENT, Progress.CANCELLING)
 
 
@@ -147,7 +147,7 @@ class Entry:
     forgotten : bool
         Whether the robot may have forgotten it, so that it is to be sent again.
     leg : Leg or None
-        None if it was never sent.
+        None if it was never sent; an order of an earlier program has one.
     """
 
     order: Order
@@ -174,7 +174,7 @@ class Entry:
 
     @property
     def pending(self) -> bool:
-        """Whether it was sent, and its outcome is not known."""
+        """Whether it was sent, perhaps by an earlier program, and its outcome is not known."""
         return self.leg is not None and not self.progress.settled
 
 
@@ -184,7 +184,7 @@ class OrderBook:
     Attributes
     ----------
     latest : Entry or None
-        The order that was sent last.
+        The order that was sent last; after a resume, the last one of the earlier program.
 
     Examples
     --------

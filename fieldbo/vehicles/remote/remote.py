@@ -544,7 +544,7 @@ class Remote(Vehicle):
 
     def _take_rejection(self, entry: Entry, reason: str) -> None:
         """Settle a rejected order; one whose route was begun is cut short instead, since something moved."""
-        begun = self._detector is not None and self._detector.on_its_way
+        begun = bool(entry.parts) or (self._detector is not None and self._detector.on_its_way)
         if begun and entry is self._under_way:
             self._give_up(entry, f"rejected on the way: {reason}")
         else:

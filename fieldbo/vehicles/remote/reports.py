@@ -290,7 +290,7 @@ class ReportFilter:
         """
         order, leg = entry.order, entry.leg
         assert leg is not None
-        late, known = entry.progress is Progress.DONE, self._track.is_plausible(result.position)
+        late, known = entry.progress.settled, self._track.is_plausible(result.position)
         position = self._snapped(result.position, order.site) if known else self.last_known
         sites, values = self._readings(order, result, position)
         ended_s = leg.since_s + (0.0 if late else self._took_s(entry, result, leg))
