@@ -591,7 +591,7 @@ def test_a_goal_that_is_rejected_after_a_part_is_cut_short_and_nothing_is_settle
         part(vehicle, 0, [1.0, 1.0], last=False, cost=1.0)
         vehicle.link.wires[0].hear(GoalRejected("run/0#s", "a fence"))
         events = vehicle.events(0.05)
-        part(vehicle, 1, [1.0, 1.0], last=True, complete=False, cost=0.5)  # as an answer to the cancellation
+        part(vehicle, 0, [1.0, 1.0], part=1, last=True, complete=False, cost=0.5)  # answers the cancellation
         events += until_settled_whole(vehicle)
         vehicle.link.wires[0].hear(GoalRejected("run/0#s", "a fence"))
         events += vehicle.events(0.2)
