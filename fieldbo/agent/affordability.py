@@ -385,5 +385,9 @@ class Affordability:
 
     @property
     def affordable_home(self) -> bool:
-        """True if the battery is enough for the trip home, without the margin, wherever the vehicle is."""
-        return float(self.return_cost(np.stack(self.places)).max()) <= self.ledger.left
+        """True if the battery is enough for the trip home, without the margin, wherever the vehicle is.
+
+        A gauge that shows more is believed here: to stay out there would be no safer.
+        """
+        left = self.ledger.left + self.ledger.surplus
+        return float(self.return_cost(np.stack(self.places)).max()) <= left

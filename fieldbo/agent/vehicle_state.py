@@ -352,7 +352,9 @@ class VehicleState(Affordability):
     def at_home(self) -> bool:
         """True if nothing is outstanding, and the vehicle is at home or has completed a trip home."""
         home = self.spec.home
-        return home is not None and not self.queue and (self.came_home or np.array_equal(self.position, home))
+        if home is None or self.queue or self.adrift:  # lost orders may have led it elsewhere
+            return False
+        return self.came_home or np.array_equal(self.position, home)
 
     # -- trouble ---------------------------------------------------------------------------------------
 

@@ -13,13 +13,14 @@ from fieldbo.messages import (
     Lost,
     Observation,
     Query,
+    Recharge,
     Rejected,
     Stop,
     Telemetry,
     from_plain,
     to_plain,
 )
-from fieldbo.mission.vehicle_spec import WhenLost
+from fieldbo.mission.vehicle_spec import Recharging, WhenLost
 from fieldbo.testing import small_mission
 
 
@@ -274,3 +275,32 @@ def test_a_vehicle_that_is_heard_from_after_all_is_waited_for_the_next_time():
     heard(agent)
     lose(agent, 1)
     assert agent.waits()
+
+
+def test_a_vehicle_that_lost_orders_may_have_led_away_goes_home_before_its_battery_is_changed():
+    made = small_mission(battery=16.0, initial=0)
+    spec = replace(made.vehicles[0], recharge=Recharging(takes_s=10.0, batteries=3))
+    agent = Agent(replace(made, vehicles=(spec,)))
+    order = agent.issue(Query([0.0, 0.0]))
+    agent.tell(order.observed(0.5, noise_variance=0.01))
+    agent.tell(Lost(agent.issue(Query([4.0, 3.0])).id, "silence"))
+    while isinstance(order := agent.ask(), Query):
+        agent.tell(Lost(order.id, "silence"))
+    assert not isinstance(order, Recharge)
+
+
+def test_a_vehicle_whose_gauge_shows_enough_is_sent_home_again_although_the_account_does_not():
+    made = replace(small_mission(battery=16.0, initial=0), max_steps=3)
+    agent = Agent(made)
+    for site in ([0.0, 0.0], [1.0, 3.0], [2.0, 0.0]):
+        order = agent.issue(Query(site))
+        seen = order.observed(0.5, noise_variance=0.01, cost=1.8 * order.expected_cost)
+        agent.tell(replace(seen, estimated=True, time_s=agent.vehicles[0].time_s + 5.0))
+        agent.tell(Telemetry(0, site, 16.0, agent.vehicles[0].time_s + 1.0))
+    for _ in range(2):
+        home = agent.ask()
+        assert isinstance(home, GoHome)
+        cut = replace(home.observed(cost=0.0), position=[2.0, 0.0], complete=False)
+        agent.tell(replace(cut, time_s=agent.vehicles[0].time_s + 5.0))
+        agent.tell(Telemetry(0, [2.0, 0.0], 16.0, agent.vehicles[0].time_s + 1.0))
+    assert isinstance(agent.ask(), Stop)

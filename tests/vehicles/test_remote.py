@@ -748,3 +748,64 @@ def test_a_result_that_arrives_before_the_resume_counts():
 
     assert seen.values.tolist() == [7.0]
     assert seen.cost == 3.0
+
+
+# -- a new program for a robot that is under way -----------------------------------------------------------
+
+
+def on_its_own(vehicle, seconds):
+    """Let the robot go on while no program listens."""
+    alone, clock = vehicle.link.robot.tick, vehicle.clock
+    clock.meanwhile.append(alone)
+    clock.sleep(seconds)
+    clock.meanwhile.remove(alone)
+
+
+def test_an_order_of_an_earlier_program_is_cancelled_at_the_robot_even_while_it_waits():
+    rock = Obstacle("rock", corners=((1.4, 1.6), (3.6, 1.6), (3.6, 2.4), (1.4, 2.4)))
+    made = small_mission(battery=40.0).with_no_go([rock])
+    vehicle = remote(mission=made, watch=Watch(silence_s=1.0), speedup=1.0)
+    tick = vehicle.link.robot.tick
+    vehicle.link.robot.tick = lambda: [
+        Heartbeat() if isinstance(report, PositionReport) else report for report in tick()
+    ]
+    order = Query([5.0, 4.0], expected_cost=7.8, id="run/0")
+    with vehicle:
+        vehicle.send(order)
+        for _ in range(18):
+            vehicle.events(0.2)
+    with again(vehicle) as second:
+        second.resume([order], [])
+        second.send(order)
+        assert second.events(0.0) == []
+        second.cancel("run/0")
+        (seen,) = [e for e in until_settled(second, "run/0") if hasattr(e, "order")]
+        assert isinstance(seen, Observation | Lost)
+        stopped_at = second.link.robot.position
+        on_its_own(second, 5.0)
+    assert np.array_equal(second.link.robot.position, stopped_at)
+    if isinstance(seen, Observation):
+        assert not seen.complete
+
+
+@pytest.mark.parametrize("positions", [True, False])
+def test_what_an_order_brings_after_a_restart_says_where_the_robot_is_though_others_were_to_follow(positions):
+    vehicle = remote(mission=small_mission(battery=40.0), watch=Watch(), speedup=10.0)
+    if not positions:
+        tick = vehicle.link.robot.tick
+        vehicle.link.robot.tick = lambda: [
+            Heartbeat() if isinstance(report, PositionReport) else report for report in tick()
+        ]
+    batch = [
+        Query([5.0, 4.0], expected_cost=7.4, id="run/0"),
+        Query([4.0, 4.0], expected_cost=2.0, id="run/1"),
+    ]
+    with vehicle:
+        for order in batch:
+            vehicle.send(order)
+        vehicle.clock.sleep(0.5)
+    on_its_own(vehicle, 5.0)
+    with again(vehicle) as second:
+        second.resume(batch, [])
+        (seen,) = second.outcome("run/0")
+    assert np.array_equal(seen.position, [5.0, 4.0])

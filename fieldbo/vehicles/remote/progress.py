@@ -62,9 +62,9 @@ class Progress(Enum):
 _OUTCOMES = frozenset({Progress.DONE, Progress.REJECTED, Progress.LOST})
 
 _NEXT = {
-    # A result may come while an order waits: an earlier program sent it, too.
-    Progress.QUEUED: _OUTCOMES | {Progress.HELD, Progress.SENT},
-    Progress.HELD: _OUTCOMES | {Progress.SENT},
+    # An earlier program may have sent an order that waits: it may have a result, and must be cancelled.
+    Progress.QUEUED: _OUTCOMES | {Progress.HELD, Progress.SENT, Progress.CANCELLING},
+    Progress.HELD: _OUTCOMES | {Progress.SENT, Progress.CANCELLING},
     Progress.SENT: _OUTCOMES | {Progress.CANCELLING},
     Progress.CANCELLING: _OUTCOMES,
     Progress.EARLIER: _OUTCOMES | {Progress.QUEUED},
@@ -184,7 +184,7 @@ class OrderBook:
     Attributes
     ----------
     latest : Entry or None
-        The order that was sent last; after a resume, the last one of the earlier program.
+        The order that was sent last; after a resume, as far as is known.
 
     Examples
     --------

@@ -222,6 +222,9 @@ class Remote(Vehicle):
         for order in orders:
             self._book.latest = self._book.add(self._with_home(order), Progress.EARLIER)
         self._filter.resume(events)
+        # Orders behind the first one without an outcome were never sent.
+        under_way = (entry for entry in self._book if entry.progress is Progress.EARLIER)
+        self._book.latest = next(under_way, self._book.latest)
         # What was heard since the link opened is newer than the record, but was told by another clock.
         self._events = [event for event in self._events if not isinstance(event, Telemetry)]
         self._filter.channels.repeat()
@@ -319,7 +322,7 @@ class Remote(Vehicle):
     def _recharge(self) -> Entry | None:
         """The recharge that is waited for."""
         current = self._book.current
-        return current if current is not None and current.goal is None else None
+        return current if current is not None and isinstance(current.order, Recharge) else None
 
     def _check_battery(self, report: BatteryReport | None) -> None:
         """Settle the recharge if a report shows that it is done, or if no report is to be expected."""
@@ -342,7 +345,7 @@ class Remote(Vehicle):
     def _under_way(self) -> Entry | None:
         """The order that the robot is carrying out."""
         current = self._book.current
-        return None if current is None or current.goal is None else current
+        return None if current is None or isinstance(current.order, Recharge) else current
 
     def _go_on(self, goal: Goal) -> None:
         """Send the goal under way or, to a robot that does not follow routes, the next point of its route."""
@@ -398,11 +401,11 @@ class Remote(Vehicle):
         entry = self._book.get(order)
         if entry is None:
             return
-        if entry.progress.waits:
-            self._settle(Rejected(order, "cancelled before it was sent"))
-        elif entry is self._recharge:
+        if isinstance(entry.order, Recharge) and not entry.progress.settled:
             self._settle(Rejected(order, "cancelled before the battery was changed"))
-        elif entry.progress is Progress.SENT:
+        elif entry.progress.waits and entry.leg is None:
+            self._settle(Rejected(order, "cancelled before it was sent"))
+        elif entry.progress.waits or entry.progress is Progress.SENT:
             self._give_up(entry, "cancelled")
 
     def adopt(self, mission: Mission) -> None:
@@ -415,11 +418,10 @@ class Remote(Vehicle):
         connection = self._contact.connection
         if entry.progress is Progress.CANCELLING or connection is None:
             return
-        assert entry.goal is not None
         self._book.advance(entry, Progress.CANCELLING)
         entry.why, entry.until_s = why, self.clock.now_s() + self.watch.silence_s
-        connection.cancel(entry.goal.id)
-        if self._detector is not None:
+        connection.cancel(self._goals.id_of(entry.id))
+        if self._detector is not None and entry.goal is not None:
             self._detector.abandon()
 
     def outcome(self, order: str) -> list[Event] | None:
