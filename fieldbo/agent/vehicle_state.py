@@ -352,8 +352,10 @@ class VehicleState(Affordability):
     def at_home(self) -> bool:
         """True if nothing is outstanding, and the vehicle is at home or has completed a trip home."""
         home = self.spec.home
-        if home is None or self.queue or self.adrift:  # lost orders may have led it elsewhere
+        if home is None or self.queue:
             return False
+        if any(not np.array_equal(self._end_of(order), home) for order in self.adrift.values()):
+            return False  # lost orders may have led it elsewhere
         return self.came_home or np.array_equal(self.position, home)
 
     # -- trouble ---------------------------------------------------------------------------------------
