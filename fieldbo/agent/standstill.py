@@ -15,6 +15,8 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.messages import Observation, Order, Query, Telemetry
 
+_GAUGE = "battery gauge"
+
 _SHARE, _ACCURACIES = 0.05, 3.0
 """A gauge must change before orders declared at this share of the battery, and at this many times its
 accuracy, are done."""
@@ -138,6 +140,3 @@ class Standstill:
             self.now[what] = self.found[what] = text
         else:
             self.now.pop(what, None)
-
-
-_GAUGE = "battery gauge"

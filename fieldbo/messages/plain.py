@@ -101,8 +101,6 @@ def from_plain(plain: Mapping[str, Any]) -> Order | Event:
     cls = _KINDS.get(str(kind))
     if cls is None:
         raise UnknownNameError.of("message kind", kind, _KINDS)
-    if cls is Telemetry:  # versions without this key trusted every gauge
-        body.setdefault("at_least", 0.0)
     try:
         message: Order | Event = cls(**{k: v if k in _UNCHANGED else _restored(v) for k, v in body.items()})
     except TypeError as error:

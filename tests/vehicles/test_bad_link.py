@@ -30,6 +30,7 @@ from fieldbo.results.result import Result
 from fieldbo.results.tables import ledger_table
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.record.record import Record
+from fieldbo.runs.record.rows import Row
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import SteppedClock, small_mission
 from fieldbo.vehicles.mqtt.protocol import Codec
@@ -603,3 +604,10 @@ def test_the_trip_home_that_was_lost_leaves_the_vehicle_between_two_places():
     assert sorted(place[0] for place in agent.vehicles[0].places) == [0.0, 5.0]
     agent.reopen(0)
     assert isinstance(agent.ask(), Query)
+
+
+def test_only_telemetry_in_old_records_trusts_every_gauge():
+    plain = to_plain(Telemetry(0, np.zeros(2), 30.0, 5.0))
+    del plain["at_least"]
+    assert from_plain(plain).at_least == 1.0
+    assert Row(1, "", "telemetry", None, {"message": plain}).message.at_least == 0.0

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shapely
+from mavlink_boat import BOAT, FRAME
 from small_files import mission_text, world_text
 from working_folder import write
 
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.frame import Frame, Origin
 from fieldbo.errors import InputError
 from fieldbo.mission.load import load_mission
 from fieldbo.vehicles.mavlink.fence_storage import fits, points_needed, routed, storable, whole_world
@@ -20,20 +20,6 @@ from fieldbo.vehicles.mavlink.geofence import Zone, allowed, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
 
 PX4 = Mavlink(firmware="px4")
-BOAT = """format = 1
-[link]
-kind = "mavlink"
-{link}
-[frame]
-origin = {{ latitude = 47.31, longitude = 8.58, altitude = 406 }}
-along = "east"
-left = "north"
-[battery]
-full = 1e6
-[arrival]
-within = 0.1
-"""
-FRAME = Frame(Origin(47.31, 8.58, 406.0), along="east", left="north")
 
 
 @pytest.fixture(autouse=True)

@@ -4,31 +4,16 @@ import math
 from pathlib import Path
 
 import pytest
+from mavlink_boat import BOAT, FRAME
 from small_files import mission_text, world_text
 from working_folder import write
 
-from fieldbo.domain.frame import Frame, Origin
 from fieldbo.mission.load import load_mission
 from fieldbo.vehicles.mavlink import flight_plan
 from fieldbo.vehicles.mavlink.geofence import geofence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.mavlink.transfer import fence_items, zones_of
 from fieldbo.vehicles.mavlink.wire import mavutil
-
-BOAT = """format = 1
-[link]
-kind = "mavlink"
-{link}
-[frame]
-origin = {{ latitude = 47.31, longitude = 8.58, altitude = 406 }}
-along = "east"
-left = "north"
-[battery]
-full = 1e6
-[arrival]
-within = 0.1
-"""
-FRAME = Frame(Origin(47.31, 8.58, 406.0), along="east", left="north")
 
 
 @pytest.fixture

@@ -809,3 +809,27 @@ def test_what_an_order_brings_after_a_restart_says_where_the_robot_is_though_oth
         second.resume(batch, [])
         (seen,) = second.outcome("run/0")
     assert np.array_equal(seen.position, [5.0, 4.0])
+
+
+def test_after_a_restart_only_the_order_that_was_sent_is_cancelled_at_the_robot():
+    """The one behind it was never sent: it cost nothing, and what was set aside for it is free again."""
+    vehicle = remote(mission=small_mission(battery=40.0), watch=Watch(), speedup=1.0)
+    batch = [
+        Query([5.0, 4.0], expected_cost=7.4, id="run/0"),
+        Query([4.0, 4.0], expected_cost=2.0, id="run/1"),
+    ]
+    with vehicle:
+        for order in batch:
+            vehicle.send(order)
+        vehicle.events(0.2)
+    with again(vehicle) as second:
+        second.resume(batch, [])
+        for order in batch:
+            second.send(order)
+        for order in reversed(batch):
+            second.cancel(order.id)
+        events = until_settled(second, "run/0")
+    told = [event for event in events if hasattr(event, "order")]
+    assert told[0] == Rejected("run/1", "cancelled before it was sent")
+    assert isinstance(told[1], Observation | Lost)
+    assert told[1].order == "run/0"

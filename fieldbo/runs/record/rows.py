@@ -43,4 +43,7 @@ class Row:
     @property
     def message(self) -> Order | Event:
         """The order or event of this row."""
-        return from_plain(self.body["message"])
+        message = self.body["message"]
+        if self.kind == "telemetry":  # versions without this key trusted every gauge
+            message = {"at_least": 0.0, **message}
+        return from_plain(message)

@@ -229,6 +229,10 @@ class OrderBook:
         """The next order to be sent; None if none waits."""
         return next((entry for entry in self._open.values() if entry.progress.waits), None)
 
+    def was_sent(self, entry: Entry) -> bool:
+        """Return True if this program or an earlier one has sent an order, as far as is known."""
+        return entry.leg is not None and self.latest is not None and entry.number <= self.latest.number
+
     def advance(self, entry: Entry, progress: Progress) -> None:
         """Have an order come to its next state."""
         assert may_follow(entry.progress, progress), f"{entry.id}: {entry.progress.value} to {progress.value}"

@@ -403,7 +403,7 @@ class Remote(Vehicle):
             return
         if isinstance(entry.order, Recharge) and not entry.progress.settled:
             self._settle(Rejected(order, "cancelled before the battery was changed"))
-        elif entry.progress.waits and entry.leg is None:
+        elif entry.progress.waits and not self._book.was_sent(entry):
             self._settle(Rejected(order, "cancelled before it was sent"))
         elif entry.progress.waits or entry.progress is Progress.SENT:
             self._give_up(entry, "cancelled")
