@@ -192,7 +192,7 @@ class Agent(AgentState):
     def ask_another(self, vehicle: int = 0) -> Query | None:
         """Return one more query behind the outstanding ones; None, with nothing changed, if there is none."""
         state = self.vehicles[vehicle]
-        if self.at_limit or state.unpriced is not None:
+        if state.phase is not Phase.WORKING or self.at_limit or state.unpriced is not None:
             return None
         before = self.memory, self.why, self._initial, state.wanted
         self._initial, state.wanted = list(self._initial), list(state.wanted)
@@ -222,7 +222,14 @@ class Agent(AgentState):
         return queries
 
     def issue(self, choice: Query, vehicle: int = 0, origin: Origin = Origin.POLICY) -> Query | None:
-        """Issue a query if it is affordable from the end of the vehicle's queue; otherwise return None."""
+        """Issue a query if it is affordable from the end of the vehicle's queue; otherwise return None.
+
+        Raises
+        ------
+        InputError
+            The vehicle gets no queries: its part is over, or it is to have another battery.
+        """
+        self._check_working(vehicle)
         check_proposal(choice, self.mission)
         if not self._affordable(choice, vehicle):
             return None
@@ -237,6 +244,17 @@ class Agent(AgentState):
             route=self.route_to(choice.site, vehicle),
         )
         return self.add(query, origin)
+
+    def _check_working(self, vehicle: int) -> None:
+        phase = self.vehicles[vehicle].phase
+        if phase is Phase.WORKING:
+            return
+        why = "its part is over" if phase.over else "it is to have another battery first"
+        raise InputError(
+            f"a query was issued to vehicle {vehicle}, but {why}",
+            expected="a vehicle at work",
+            fix="ask() says what it gets instead",
+        )
 
     def waits(self, vehicle: int = 0) -> bool:
         """Return True if a vehicle must be heard from before it is asked for an order.
@@ -372,8 +390,8 @@ class Agent(AgentState):
     def tell(self, event: Event) -> None:
         """Take in what happened.
 
-        A part of an observation that was received before is ignored, and so is a correction that changes
-        nothing. Another part that comes after its order was settled, or rejected, is late data: its cost is
+        A part of an observation that was received before is ignored, except that it may settle its order; so
+        is a correction that changes nothing. Another part that comes after its order was settled, or rejected, is late data: its cost is
         charged and its readings count, but it does not count as a step.
 
         Raises
@@ -392,11 +410,14 @@ class Agent(AgentState):
         vehicle = vehicle_of(event, self.issued)
         self.online_model.rebuilt = False
         if isinstance(event, Observation):
-            if self._repeats(event):
+            repeats = self._repeats(event)
+            if repeats and (not event.last or event.order in self.settled):
                 return
-            if self.settled.get(event.order) is Observation:  # late data settles nothing again
+            if repeats:  # only now it says that it was the last part
+                event = _without_readings(event)
+            elif self.settled.get(event.order) is Observation:  # late data settles nothing again
                 event = replace(event, last=False)
-            self._observed(event)
+            self._observed(event, repeats=repeats)
         elif isinstance(event, Rejected | Lost):
             if event.order not in self.vehicles[vehicle].ledger_of(event.order).reserved:
                 return
@@ -507,7 +528,7 @@ class Agent(AgentState):
         if isinstance(order, Query) and not np.isnan(order.site).any():
             self.pass_over(order.site)
 
-    def _observed(self, event: Observation) -> None:
+    def _observed(self, event: Observation, *, repeats: bool) -> None:
         order, number = self.issued[event.order].order, order_number(event.order)
         state, withdrawn = self.vehicles[order.vehicle], event.order in self.withdrawn
         lost = event.order in state.ledger_of(event.order).lost
@@ -526,7 +547,7 @@ class Agent(AgentState):
         if event.last:
             self.steps += isinstance(order, Query) and event.order not in self.settled
             self.settled[event.order] = Observation
-        if not self.online_model.learn(event):
+        if not self.online_model.learn(event) and not repeats:
             self._nothing_learnt(event, order, lost=lost)
 
     def _nothing_learnt(self, event: Observation, order: Order, *, lost: bool) -> None:
@@ -542,3 +563,17 @@ class Agent(AgentState):
         if site in self.seen_in_vain:
             self.pass_over(order.site)
         self.seen_in_vain.add(site)
+
+
+def _without_readings(event: Observation) -> Observation:
+    """Return an observation that says only where its order ended, and when."""
+    nothing = event.values[:0]
+    return replace(
+        event,
+        sites=event.sites[:0],
+        values=nothing,
+        noise_variances=nothing,
+        times_s=nothing,
+        cost=0.0,
+        channels=None,
+    )

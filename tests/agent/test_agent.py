@@ -692,3 +692,29 @@ def test_a_mistake_of_a_policy_is_named_at_its_first_call(mistake, error):
         agent.ask()
     assert agent.issued == {}
     assert Agent(small_mission(Careless(), initial=0)).ask() is not None
+
+
+def test_a_part_that_is_repeated_as_the_last_one_settles_its_order_and_counts_once():
+    agent = fieldbo.Agent(small_mission(initial=0))
+    order = agent.ask()
+    part = replace(order.observed(0.5, noise_variance=0.01, time_s=5.0), last=False)
+    agent.tell(part)
+    left, mean = agent.vehicles[0].ledger.left, agent.surface.mean.copy()
+    assert agent.vehicles[0].queue == [order]
+    for _ in range(2):
+        agent.tell(replace(part, last=True))
+    state = agent.vehicles[0]
+    assert (state.queue, state.ledger.reserved, state.ledger.left) == ([], {}, left)
+    assert (agent.steps, len(agent.history)) == (1, 2)
+    assert np.array_equal(agent.surface.mean, mean)
+    assert not agent.rejected.any()
+    assert fieldbo.Result.of(agent).values.tolist() == [0.5]
+
+
+def test_a_vehicle_that_gets_no_queries_is_issued_none():
+    agent = Agent(small_mission(initial=0, home=True))
+    agent.tell(agent.ask().observed(0.5, noise_variance=0.01, time_s=5.0))
+    agent.replay_stop(0, EndReason.STOPPED_BY_POLICY, None, None)
+    with pytest.raises(InputError, match="vehicle 0, but its part is over"):
+        agent.issue(Query([1.0, 1.0]))
+    assert agent.ask_another() is None

@@ -34,7 +34,14 @@ from fieldbo.runs.record.rows import Row
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import SteppedClock, small_mission
 from fieldbo.vehicles.mqtt.protocol import Codec
-from fieldbo.vehicles.remote.link import BatteryReport, GoalResult, Heartbeat, Link
+from fieldbo.vehicles.remote.link import (
+    BatteryReport,
+    GoalResult,
+    Heartbeat,
+    Link,
+    PositionReport,
+    Reconnected,
+)
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Battery, Watch
 from fieldbo.vehicles.simulated import Simulated
@@ -251,12 +258,32 @@ def test_a_cost_that_the_robot_does_not_know_is_declared_and_no_reason_for_doubt
     assert seen.cost == pytest.approx(np.hypot(2.0, 1.0) + 1.0)
 
 
-def test_an_impossible_battery_level_is_reported_once():
+@pytest.mark.parametrize("impossible", [{"share": 57.0}, {"amount": 5000.0}, {"amount": -3.0}])
+def test_a_gauge_that_was_impossible_is_named_once_and_not_believed_again(impossible):
     filter_ = remote()._filter
-    for _ in range(3):
-        filter_.take_battery(BatteryReport(share=57.0))
-    assert filter_.telemetry().doubts == ("a battery level of 5700% is impossible and was ignored",)
+    for report in (impossible, impossible, {"share": 0.5}, {"amount": 10.0}):
+        filter_.take_battery(BatteryReport(**report))
+    told = filter_.telemetry()
+    (doubt,) = told.doubts
+    assert "is impossible for a battery of" in doubt
+    assert "no level is believed any more" in doubt
+    assert told.remaining is None
     assert filter_.telemetry().doubts == ()
+
+
+@pytest.mark.parametrize("unknown", [{"share": -1.0}, {"amount": -1.0}, {"amount": -1.0, "share": -1.0}, {}])
+def test_a_level_that_is_unknown_says_nothing_of_the_gauge(unknown):
+    filter_ = remote()._filter
+    for report in (unknown, {"amount": 10.0}):
+        filter_.take_battery(BatteryReport(**report))
+    assert filter_.telemetry().remaining == 10.0
+
+
+def test_a_full_battery_may_hold_a_little_more_than_full():
+    filter_ = remote()._filter
+    filter_.take_battery(BatteryReport(amount=1.04 * filter_.spec.battery))
+    told = filter_.telemetry()
+    assert (told.remaining, told.doubts) == (filter_.spec.battery, ())
 
 
 def test_a_battery_level_that_rises_is_reported_and_gives_nothing_back():
@@ -611,3 +638,39 @@ def test_only_telemetry_in_old_records_trusts_every_gauge():
     del plain["at_least"]
     assert from_plain(plain).at_least == 1.0
     assert Row(1, "", "telemetry", None, {"message": plain}).message.at_least == 0.0
+
+
+def test_an_order_whose_start_was_seen_is_priced_from_there():
+    drive = Drive(battery=60.0, full=60.0)
+    drive.vehicle.link.hear(PositionReport(np.zeros(2)))
+    drive.tell()
+    lost = drive.send([5.0, 0.0])
+    for _ in range(70):
+        drive.clock.sleep(1.0)
+        drive.tell()
+    assert lost.id in drive.agent.vehicles[0].ledger.lost
+    for _ in range(4):
+        drive.clock.sleep(1.0)
+        drive.vehicle.link.hear(PositionReport(np.array([4.0, 0.0])))
+    drive.tell()
+    order = drive.send([4.0, 1.0])
+    drive.tell()
+    drive.finish(order)
+    seen = [e for e in drive.agent.history if isinstance(e, Observation)][-1]
+    assert (seen.estimated, seen.cost) == (True, 2.0)  # a metre and a sample; 6.1 from the start
+
+
+def test_a_result_after_a_break_is_placed_where_the_newest_position_is_if_none_is_believed_yet():
+    drive = Drive(battery=60.0, full=60.0)
+    order = drive.send([5.0, 0.0])
+    drive.tell()
+    drive.vehicle.link.hear(PositionReport(np.array([1.0, 0.0])))
+    drive.vehicle.link.hear(Reconnected())
+    drive.vehicle.link.hear(PositionReport(np.array([9.0, 8.0])))
+    drive.finish(order)
+    assert not any(isinstance(e, Observation) for e in drive.agent.history)
+    drive.clock.sleep(31.0)
+    drive.vehicle.link.hear(Heartbeat())
+    drive.tell()
+    (seen,) = [e for e in drive.agent.history if isinstance(e, Observation)]
+    assert seen.position.tolist() == [9.0, 8.0]

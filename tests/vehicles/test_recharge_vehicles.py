@@ -274,3 +274,20 @@ def test_a_site_that_only_the_next_battery_affords_can_be_wanted_during_the_chan
     assert not wanted.refused
     first = next(q for q in result.queries if result.battery_of_order[q.id] == 2)
     assert first.site.tolist() == [3.0, 2.0]
+
+
+# -- where the robot is ----------------------------------------------------------------------------------
+
+
+def test_a_robot_that_is_away_does_not_have_its_battery_changed_by_time_alone():
+    mission = mission_with(2, takes_s=0.5)
+    robot = robot_of(mission, battery=math.inf)
+    with connected(mission, robot) as vehicle:
+        robot.position = HOME + 0.5 * mission.world.domain.extent
+        listen(vehicle, 1.0)
+        vehicle.send(Recharge(0, "run/0", 2, HOME))
+        away = listen(vehicle, 2.0)
+        assert not any(isinstance(event, Observation) for event in away)
+        assert sum("does not count as changed" in d for e in away for d in getattr(e, "doubts", ())) == 1
+        robot.position = HOME + 0.01 * mission.world.domain.extent
+        assert any(isinstance(event, Observation) for event in listen(vehicle, 2.0))

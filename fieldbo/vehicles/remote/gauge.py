@@ -20,6 +20,12 @@ from fieldbo.vehicles.remote.usable import number
 
 _ROUNDING = 1e-6
 
+_UNKNOWN = -1.0
+"""What robots send that do not know the level."""
+
+_OVER = 1.05
+"""A full battery may be reported as a little more than full."""
+
 _CHARGED = 0.95
 """Fraction of the mission's battery from which on a new battery counts as such."""
 
@@ -98,6 +104,7 @@ class BatteryGauge:
         self._higher: float | None = None
         self._offset = self._charged = 0.0
         self._counts = 0
+        self._is_wrong = False
 
     # -- what is left ----------------------------------------------------------------------------------
 
@@ -228,17 +235,28 @@ class BatteryGauge:
         self._counts += 1
 
     def _amount(self, report: BatteryReport) -> float | None:
-        """Return what is left in the whole battery; None if the report does not say, or is impossible."""
+        """Return what is left in the whole battery; None if the report does not say, or is not believed.
+
+        One level beyond the battery shows that the gauge, or what fieldbo knows of it, is wrong: below it, a
+        level on another scale looks like any other.
+        """
         share, amount = number(report.share), number(report.amount)
         if math.isinf(share) or math.isinf(amount):
             self._doubt("number", "a battery level that is not a number was ignored")
-        in_percent = not math.isfinite(amount)
+        in_percent = not math.isfinite(amount) or amount == _UNKNOWN
         if in_percent:
             amount = share * self._full
-        if not math.isfinite(amount):
+        unknown = in_percent and share == _UNKNOWN
+        if self._is_wrong or unknown or not math.isfinite(amount):
             return None
-        if 0.0 <= amount <= self._full * (1.0 + _ROUNDING):
-            return amount
+        if 0.0 <= amount <= self._full * _OVER:
+            return min(amount, self._full)
+        self._is_wrong = True
         level = f"{100.0 * share:.6g}%" if in_percent else f"{amount:.6g} {self._unit}"
-        self._doubt("level", f"a battery level of {level} is impossible and was ignored")
+        self._doubt(
+            "level",
+            f"a battery level of {level} is impossible for a battery of {self._full:.6g} {self._unit}: no "
+            "level is believed any more, and costs alone count; state what a full battery holds (full in "
+            "[battery] of the vehicle file), or mend the gauge",
+        )
         return None

@@ -96,6 +96,8 @@ class Leg:
         When the order was sent, and when its current part began, in seconds since the start of the run.
     battery : Mark
         Battery at `since_s`.
+    start : (d,) array or None
+        Where the robot was when the order was sent; None if that is not known.
     at_most : float
         What it may cost, margin included.
     charged : float
@@ -111,7 +113,8 @@ class Leg:
     began_s: float
     since_s: float
     battery: Mark
-    at_most: float
+    start: Array | None = None
+    at_most: float = 0.0
     charged: float = 0.0
     counted: bool = False
     resumed: bool = False

@@ -331,13 +331,28 @@ class Remote(Vehicle):
             return
         if report is None:
             too_early = self.clock.now_s() < entry.since_s + settings.takes_s
-            if self._filter.reports_battery or too_early:
+            if self._filter.reports_battery or too_early or self._is_away(entry):
                 return
         if not self._filter.take_new_battery(report):
             return
         observation = self._filter.recharged(entry)
         self._track.expect(observation.position, self.clock.now_s())  # it may have been switched off
         self._settle(observation)
+
+    def _is_away(self, entry: Entry) -> bool:
+        """Return True, and say so, if the robot reports to be elsewhere than where its battery is changed."""
+        home = entry.order.site
+        assert home is not None
+        if not self._track.is_away(home):
+            return False
+        place = place_text(self.mission.world.domain, self._filter.last_known)
+        if self._filter.doubt(
+            f"away for {entry.id}",
+            f"{entry.id}: the robot reports to be at {place}, so its battery does not count as changed: bring "
+            "it home, or have it report its battery",
+        ):
+            self._add_telemetry()
+        return True
 
     # -- the order under way -------------------------------------------------------------------------
 

@@ -119,15 +119,16 @@ class ReportFilter:
     def begin(self, entry: Entry) -> None:
         """Note that an order is sent now; sending it again restarts its clock."""
         known, now_s = entry.leg, self.now_s
-        price = self._price(entry, entry.order.site, whole=True)
-        entry.leg = Leg(
+        located = known is None and self._track.known  # one that is sent again may have begun elsewhere
+        entry.leg = leg = Leg(
             began_s=now_s,
             since_s=now_s,
             battery=self._gauge.mark(self.clock.boot_s()),
-            at_most=(1.0 + self.spec.margin) * price,
+            start=self.last_known if located else None,
             charged=0.0 if known is None else known.charged,
             resumed=known is not None and known.resumed,
         )
+        leg.at_most = (1.0 + self.spec.margin) * self._price(entry, entry.order.site, whole=True)
 
     def lose(self, entry: Entry) -> None:
         """Note that an order was lost: its result may come at any time, or never."""
@@ -271,11 +272,13 @@ class ReportFilter:
         measured_s = measured_s if self._gauge.is_fresh else min(measured_s, self._settled_s)
         return max(measured_s, self._renewed_s)  # no report of the battery before is remembered
 
-    def doubt(self, kind: str, doubt: str) -> None:
-        """Note what is not believed, once of each kind."""
-        if kind not in self._doubted:
-            self._doubted.add(kind)
-            self._doubts.append(doubt)
+    def doubt(self, kind: str, doubt: str) -> bool:
+        """Note what is not believed, once of each kind; return True if it is new."""
+        if kind in self._doubted:
+            return False
+        self._doubted.add(kind)
+        self._doubts.append(doubt)
+        return True
 
     def _new_doubts(self) -> tuple[str, ...]:
         """Return the doubts since the last event."""
@@ -307,7 +310,7 @@ class ReportFilter:
             values=values,
             noise_variances=self._noise_variances(sites, level, result),
             times_s=times_s,
-            position=position if is_there else self.last_known,
+            position=position if is_there else self._elsewhere,
             cost=cost,
             part=result.part,
             last=result.last and not late,
@@ -358,6 +361,12 @@ class ReportFilter:
     def last_known(self) -> Array:
         """Where the robot is (d,), as it last reported, else where its latest order ended."""
         return self.position if self._track.reported is None else self._track.reported
+
+    @property
+    def _elsewhere(self) -> Array:
+        """Where the robot probably is (d,) that is not where it was: its newest position, believed or not."""
+        newest = self._track.newest
+        return self.last_known if self._track.known or newest is None else newest
 
     def _snapped(self, positions: Array, target: Array | None) -> Array:
         """Return positions (..., d), or the target for those within the reports' accuracy of it."""
@@ -451,15 +460,18 @@ class ReportFilter:
     def _price(self, entry: Entry, end: Array | None, *, whole: bool) -> float:
         """Return the declared cost of an order up to `end`, with its sample if `whole`.
 
-        It counts from the worst of the places where the robot may have begun.
+        It counts from where the robot was, else from the worst of the places where it may have begun.
         """
-        order, cost = entry.order, self.mission.declared_cost
+        order, cost, leg = entry.order, self.mission.declared_cost, entry.leg
         expected = order.expected_cost or 0.0
         if cost is None or end is None or not np.isfinite(end).all():
             return expected
         if entry.number < self._newest:  # where it came from is no longer known
             return expected
-        starts = [self.position, *self._ends_between(self._newest, entry.number)]
+        if leg is None or leg.start is None or entry.number == self._newest:
+            starts = [self.position, *self._ends_between(self._newest, entry.number)]
+        else:
+            starts = [leg.start]
         prices = list[float]()
         for start in starts:
             if isinstance(order, Query) and whole:

@@ -156,6 +156,17 @@ class Track:
         """Whether the robot's latest report was not believed."""
         return bool(self._doubtful)
 
+    @property
+    def newest(self) -> Array | None:
+        """The robot's latest plausible position (d,), whether it is believed yet or not; None before any."""
+        return self._doubtful[-1][1] if self._doubtful else self.reported
+
+    def is_away(self, place: Array) -> bool:
+        """Return True if the robot reports to be farther from a place (d,) than a jetty from the domain."""
+        if self.reported is None or not self.heard:
+            return False
+        return bool(np.linalg.norm((self.reported - place) / self._scale) > _BESIDE)
+
     def is_plausible(self, position: Array) -> bool:
         """Return True if a position lies no farther from the domain than the domain is long."""
         try:
