@@ -391,8 +391,8 @@ class Agent(AgentState):
         """Take in what happened.
 
         A part of an observation that was received before is ignored, except that it may settle its order; so
-        is a correction that changes nothing. Another part that comes after its order was settled, or rejected, is late data: its cost is
-        charged and its readings count, but it does not count as a step.
+        is a correction that changes nothing. Another part that comes after its order was settled, or
+        rejected, is late data: its cost is charged and its readings count, but it does not count as a step.
 
         Raises
         ------
@@ -410,14 +410,10 @@ class Agent(AgentState):
         vehicle = vehicle_of(event, self.issued)
         self.online_model.rebuilt = False
         if isinstance(event, Observation):
-            repeats = self._repeats(event)
-            if repeats and (not event.last or event.order in self.settled):
+            if (news := self._news(event)) is None:
                 return
-            if repeats:  # only now it says that it was the last part
-                event = _without_readings(event)
-            elif self.settled.get(event.order) is Observation:  # late data settles nothing again
-                event = replace(event, last=False)
-            self._observed(event, repeats=repeats)
+            event = news
+            self._observed(event)
         elif isinstance(event, Rejected | Lost):
             if event.order not in self.vehicles[vehicle].ledger_of(event.order).reserved:
                 return
@@ -528,7 +524,17 @@ class Agent(AgentState):
         if isinstance(order, Query) and not np.isnan(order.site).any():
             self.pass_over(order.site)
 
-    def _observed(self, event: Observation, *, repeats: bool) -> None:
+    def _news(self, event: Observation) -> Observation | None:
+        """Return what is new in an observation; None if nothing is."""
+        repeats = self._repeats(event)
+        if repeats and (not event.last or event.order in self.settled):
+            return None
+        if repeats:  # only now it says that it was the last part
+            return _without_readings(event)
+        late = self.settled.get(event.order) is Observation  # it settles nothing again
+        return replace(event, last=False) if late else event
+
+    def _observed(self, event: Observation) -> None:
         order, number = self.issued[event.order].order, order_number(event.order)
         state, withdrawn = self.vehicles[order.vehicle], event.order in self.withdrawn
         lost = event.order in state.ledger_of(event.order).lost
@@ -543,6 +549,7 @@ class Agent(AgentState):
             if event.complete:
                 state.came_back(number)
             state.home_tries += not event.complete and not withdrawn
+        repeats = self._repeats(event)
         self.parts_seen.add((event.order, event.part))
         if event.last:
             self.steps += isinstance(order, Query) and event.order not in self.settled

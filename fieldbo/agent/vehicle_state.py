@@ -170,6 +170,13 @@ class VehicleState(Affordability):
         self.came_home &= isinstance(order, Recharge)
         self.queue.append(order)
 
+    def can_repeat(self, order: Order) -> bool:
+        """Return True if an order of the queue could be paid even if it is sampled twice."""
+        if not isinstance(order, Query) or self.cost is None:
+            return True
+        site = self._end_of(order)
+        return bool(self.affordable(site[None], order.controls, order.level, site)[0])
+
     def settle(self, order: str) -> None:
         """Remove an order from the queue, and release what was set aside for it."""
         self._in_touch()

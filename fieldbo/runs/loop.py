@@ -41,6 +41,8 @@ _WAIT_S = 0.2
 _RECALL_S = 10.0
 """How long to ask vehicles what became of lost orders."""
 
+_DONE_OR_NOT = "the robot may have done it before the restart, and what is left does not pay for it twice"
+
 _log = logging.getLogger(__name__)
 
 
@@ -153,9 +155,13 @@ class Loop:
         for order, number in self.state.outstanding.items():
             events = self.vehicles[number].outcome(order)
             new = [event for event in events or [] if _part(event) not in received]
-            self.recalled.setdefault(number, []).extend(new)
             if not any(settles(event) for event in new):
-                self.vehicles[number].send(agent.issued[order].order)
+                given, vehicle = agent.issued[order].order, self.vehicles[number]
+                if vehicle.may_repeat(order) and not agent.vehicles[number].can_repeat(given):
+                    new = [*new, Lost(order, _DONE_OR_NOT)]
+                else:
+                    vehicle.send(given)
+            self.recalled.setdefault(number, []).extend(new)
         for answer in self.state.entered:  # the process died before they had an outcome
             with suppress(InputError):
                 self.vehicles[agent.issued[answer.order].order.vehicle].take(replace(answer, confirmed=True))

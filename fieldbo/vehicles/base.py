@@ -93,6 +93,14 @@ class Vehicle(ABC):
         """Return all events of the order with this id; None if they are unknown."""
         return None
 
+    def may_repeat(self, order: str) -> bool:
+        """Return True if the order may be done already, and would be done once more if it is sent again.
+
+        The runner asks before it sends an order of an earlier process again: a robot that remembers no orders
+        may sample twice.
+        """
+        return False
+
     def cancel(self, order: str) -> None:
         """Abandon an order; it must still be settled."""
 

@@ -67,6 +67,8 @@ learn = false
 PIER = shapely.box(25, -1, 35, 28)
 REEDS = shapely.Polygon([(8, 33), (22, 36), (20, 44), (9, 45)])
 CLEARANCE_M = 2.0
+AREAS = [shapely.box(18, 18, 42, 32), shapely.box(2, 35, 12, 45), shapely.box(45, 5, 55, 15)]
+"""Areas to close while a boat is about."""
 
 OBSTACLES = f"""clearance = {CLEARANCE_M}
 obstacles = [{{ name = "pier", low = [25, -1], high = [35, 28] }},
@@ -87,6 +89,12 @@ def long_pond(folder: Path) -> Path:
     for old, new in (("max_steps = 8", "max_steps = 600"), (f"{BATTERY_S:g}", f"{10 * BATTERY_S:g}")):
         write(mission, mission.read_text().replace(old, new))
     return mission
+
+
+def area_beside(*places: np.ndarray) -> shapely.Polygon:
+    """Return the first of `AREAS` beside the straight way past some places (d,): a boat is about there."""
+    way = shapely.LineString([*places, *places[-1:]]).buffer(3.0)
+    return next(area for area in AREAS if not way.intersects(area))
 
 
 def logged_pond(folder: Path, spacing_m: float = 2.0, sites: int = 3) -> Path:

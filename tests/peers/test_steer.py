@@ -8,14 +8,12 @@ import time
 import numpy as np
 import pytest
 import shapely
-from peers.pond import long_pond
+from peers.pond import area_beside, long_pond
 from peers.processes import Broker, fieldbo, until
 from working_folder import write
 
 from fieldbo.errors import RecordError
 from fieldbo.runs.record.record import Record
-
-REEDS = shapely.box(18, 18, 42, 32)
 
 
 @pytest.fixture
@@ -70,9 +68,10 @@ def test_a_live_mission_obeys_commands_and_its_ledger_shows_them(under_way):
     assert still
     assert all(np.linalg.norm(place - still[0]) < 0.5 for place in still)
 
-    code, said = steer(folder, "no-go", "18,18; 42,18; 42,32; 18,32")
+    reeds = area_beside(still[0])
+    code, said = steer(folder, "no-go", "; ".join(f"{x:g},{y:g}" for x, y in reeds.exterior.coords[:-1]))
     assert (code, said) == (0, "confirmed: no-go: closed area\n")
-    assert steer(folder, "next", "30,25")[0] == 1
+    assert steer(folder, "next", f"{reeds.centroid.x:g},{reeds.centroid.y:g}")[0] == 1
     assert steer(folder, "next", "50,30") == (0, "confirmed: next at [50.0, 30.0]\n")
     assert steer(folder, "continue")[0] == 0
     until(lambda: any(row.kind == "query" for row in rows_of(folder)[len(paused) :]))
@@ -93,7 +92,7 @@ def test_a_live_mission_obeys_commands_and_its_ledger_shows_them(under_way):
     track = np.loadtxt(folder.parent / "track.csv", delimiter=",", skiprows=1)[:, :2]
     closed = int(np.flatnonzero(np.linalg.norm(track - still[0], axis=1) < 0.5)[-1])
     assert len(track) - closed > 10
-    assert not shapely.LineString(track[closed:]).intersects(REEDS.buffer(-0.01))
+    assert not shapely.LineString(track[closed:]).intersects(reeds.buffer(-0.01))
     assert np.abs(track[-1]).max() < 0.01
     with Record(folder / "run.sqlite") as record:
         assert record.end_reason == "stopped by operator"

@@ -61,7 +61,7 @@ class Channels:
     ({'wind': 9.5}, None)
     """
 
-    def __init__(self, holds: Sequence[Hold], doubt: Callable[[str, str], None]) -> None:
+    def __init__(self, holds: Sequence[Hold], doubt: Callable[[str, str], object]) -> None:
         self._holds, self._doubt = tuple(holds), doubt
         self._watched = {hold.channel for hold in holds}
         self._others: set[str] = set()

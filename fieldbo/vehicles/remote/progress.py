@@ -104,6 +104,8 @@ class Leg:
         What its parts cost so far.
     counted : bool
         Whether what it took is known, from its outcome or from the battery.
+    again : int
+        How often the robot may have sampled in vain, because it was sent there again.
     resumed : bool
         Whether an earlier program sent the order: `began_s` is then later than the robot's own.
     routes : list of (k, d) arrays
@@ -117,6 +119,7 @@ class Leg:
     at_most: float = 0.0
     charged: float = 0.0
     counted: bool = False
+    again: int = 0
     resumed: bool = False
     routes: list[Array] = field(default_factory=list)
 

@@ -26,6 +26,7 @@ from fieldbo.messages import (
     Lost,
     Observation,
     Order,
+    Query,
     Recharge,
     Rejected,
     Telemetry,
@@ -285,10 +286,11 @@ class Remote(Vehicle):
         except InputError as error:
             self._settle(Lost(entry.id, f"no safe route from where the robot is: {error.problem}"))
             return
+        again = entry.leg is not None and self.may_repeat(entry.id)
         self._book.advance(entry, Progress.SENT)
         entry.goal, entry.since_s = goal, now_s
         entry.until_s = now_s + self._filter.allowed_s(entry.order)
-        self._filter.begin(entry)
+        self._filter.begin(entry, again=again)
         self._follow(entry)
         if self._detector is not None:
             route = np.vstack([self._filter.last_known, goal.route])
@@ -340,7 +342,7 @@ class Remote(Vehicle):
         self._settle(observation)
 
     def _is_away(self, entry: Entry) -> bool:
-        """Return True, and say so, if the robot reports to be elsewhere than where its battery is changed."""
+        """Return True, and say so, if the robot is elsewhere than where its battery is changed."""
         home = entry.order.site
         assert home is not None
         if not self._track.is_away(home):
@@ -348,8 +350,8 @@ class Remote(Vehicle):
         place = place_text(self.mission.world.domain, self._filter.last_known)
         if self._filter.doubt(
             f"away for {entry.id}",
-            f"{entry.id}: the robot reports to be at {place}, so its battery does not count as changed: bring "
-            "it home, or have it report its battery",
+            f"{entry.id}: the robot reports to be at {place}, so its battery does not count as changed: "
+            "bring it home, or have it report its battery",
         ):
             self._add_telemetry()
         return True
@@ -386,6 +388,8 @@ class Remote(Vehicle):
             self._give_up(entry, f"no safe route from where the robot is: {error.problem}")
             return
         self._follow(entry)
+        if entry.leg is not None:
+            entry.leg.again += self.may_repeat(entry.id)
         if self._detector is not None:
             self._detector.reroute(goal)
         self._go_on(goal)
@@ -422,6 +426,15 @@ class Remote(Vehicle):
             self._settle(Rejected(order, "cancelled before it was sent"))
         elif entry.progress.waits or entry.progress is Progress.SENT:
             self._give_up(entry, "cancelled")
+
+    def may_repeat(self, order: str) -> bool:
+        """Return True if a robot that streams is, or may be, where an order has it sample."""
+        entry, reported = self._book.get(order), self._track.reported
+        if self._detector is None or entry is None or not isinstance(entry.order, Query):
+            return False
+        site = entry.order.site
+        within = self._filter.settings.arrival.within
+        return reported is None or not (np.abs(reported - site) > within).any()
 
     def adopt(self, mission: Mission) -> None:
         self.mission = self._filter.mission = mission

@@ -116,8 +116,11 @@ class ReportFilter:
 
     # -- orders ----------------------------------------------------------------------------------------
 
-    def begin(self, entry: Entry) -> None:
-        """Note that an order is sent now; sending it again restarts its clock."""
+    def begin(self, entry: Entry, *, again: bool = False) -> None:
+        """Note that an order is sent now; sending it again restarts its clock.
+
+        If it is sent `again` to a robot that may have done it, that may sample twice.
+        """
         known, now_s = entry.leg, self.now_s
         located = known is None and self._track.known  # one that is sent again may have begun elsewhere
         entry.leg = leg = Leg(
@@ -126,6 +129,7 @@ class ReportFilter:
             battery=self._gauge.mark(self.clock.boot_s()),
             start=self.last_known if located else None,
             charged=0.0 if known is None else known.charged,
+            again=int(again) if known is None else known.again + again,
             resumed=known is not None and known.resumed,
         )
         leg.at_most = (1.0 + self.spec.margin) * self._price(entry, entry.order.site, whole=True)
@@ -472,10 +476,12 @@ class ReportFilter:
             starts = [self.position, *self._ends_between(self._newest, entry.number)]
         else:
             starts = [leg.start]
-        prices = list[float]()
+        prices, again = list[float](), 0 if leg is None else leg.again
         for start in starts:
             if isinstance(order, Query) and whole:
-                prices.append(float(cost.to(start, end[None], order.controls, order.level)[0]))
+                once = float(cost.to(start, end[None], order.controls, order.level)[0])
+                more = float(cost.to(end, end[None], order.controls, order.level)[0]) if again else 0.0
+                prices.append(once + again * more)
             else:
                 prices.append(float(cost.travel(start, end[None])[0]))
         return max(prices) if np.isfinite(prices).all() else expected
