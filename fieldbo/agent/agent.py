@@ -31,7 +31,7 @@ from fieldbo.agent.state import WANTED, AgentState, Origin, origin_of
 from fieldbo.agent.steering import completed, obey
 from fieldbo.agent.stopping import awaits_fit, decided, goal_decides
 from fieldbo.belief.model import LEAST_READINGS
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, RecordError
 from fieldbo.messages import (
     Answer,
     Command,
@@ -48,6 +48,7 @@ from fieldbo.messages import (
     Rejected,
     Stop,
     Telemetry,
+    kind_of,
     order_number,
 )
 from fieldbo.mission.mission import Mission
@@ -337,9 +338,16 @@ class Agent(AgentState):
             As recorded with the order.
         origin : Origin, optional
             As recorded with the order; old records don't have it.
+
+        Raises
+        ------
+        RecordError
+            No agent gave this order at this point.
         """
         origin = origin_of(order, why) if origin is None else origin
         vehicle = self.vehicles[order.vehicle]
+        if problem := _misfit(order, why, origin, vehicle.phase):
+            raise RecordError(f"the record can't be replayed: {order.id} {problem}")
         if origin is not Origin.OPERATOR:  # what was wanted before it was not affordable
             vehicle.wanted.clear()
         match origin:
@@ -355,8 +363,8 @@ class Agent(AgentState):
                 changes = isinstance(order, Recharge)
                 vehicle.turn(Turn.SENT_TO_CHANGE if changes else Turn.SENT_TO_BATTERY)
             case Origin.END:
-                assert why is not None
-                self._replay_end(order.vehicle, Turn.SENT_HOME, EndReason(why["end_reason"]), why)
+                reason = EndReason((why or {})["end_reason"])
+                self._replay_end(order.vehicle, Turn.SENT_HOME, reason, why)
         self.memory, self.why = memory, why
         self.add(order, origin)
 
@@ -570,6 +578,18 @@ class Agent(AgentState):
         if site in self.seen_in_vain:
             self.pass_over(order.site)
         self.seen_in_vain.add(site)
+
+
+def _misfit(order: Order, why: Mapping[str, Any] | None, origin: Origin, phase: Phase) -> str:
+    """Return what is wrong with where an order of a record is said to come from; empty if nothing is."""
+    expected = {Origin.BATTERY: GoHome | Recharge, Origin.END: GoHome}.get(origin, Query)
+    if not isinstance(order, expected):
+        return f"is a {kind_of(order)}, but its origin is {origin.value!r}"
+    if origin is Origin.BATTERY and phase.over:
+        return "is for another battery, after the vehicle's part was over"
+    if origin is Origin.END and "end_reason" not in (why or {}):
+        return "ends a vehicle's part, and does not say why"
+    return ""
 
 
 def _without_readings(event: Observation) -> Observation:

@@ -11,13 +11,14 @@ import pytest
 import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.ledger import Ledger
+from fieldbo.agent.state import Origin
 from fieldbo.belief.model import LEAST_READINGS, Model
 from fieldbo.belief.question import LevelSet
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
-from fieldbo.errors import InputError, PolicyError
+from fieldbo.errors import InputError, PolicyError, RecordError
 from fieldbo.messages import EndReason, Fitted, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
@@ -718,3 +719,19 @@ def test_a_vehicle_that_gets_no_queries_is_issued_none():
     with pytest.raises(InputError, match="vehicle 0, but its part is over"):
         agent.issue(Query([1.0, 1.0]))
     assert agent.ask_another() is None
+
+
+@pytest.mark.parametrize(
+    ("order", "why", "origin", "problem"),
+    [
+        (GoHome(0, "run/0", [0.0, 0.0]), None, Origin.OPERATOR, "is a go-home, but its origin is 'operator'"),
+        (GoHome(0, "run/0", [0.0, 0.0]), {}, Origin.END, "does not say why"),
+        (GoHome(0, "run/0", [0.0, 0.0]), None, None, "after the vehicle's part was over"),
+    ],
+)
+def test_an_order_that_no_agent_gave_is_refused_when_it_is_replayed(order, why, origin, problem):
+    agent = Agent(small_mission(home=True))
+    agent.replay_stop(0, EndReason.STOPPED_BY_POLICY, None, None)
+    with pytest.raises(RecordError, match=problem):
+        agent.replay(order, None, why, origin)
+    assert agent.issued == {}
