@@ -522,7 +522,7 @@ class Agent(AgentState):
         state, withdrawn = self.vehicles[order.vehicle], event.order in self.withdrawn
         state.swap_refused |= isinstance(order, Recharge) and not withdrawn
         if isinstance(event, Lost):
-            state.lose(event.order)
+            state.lose(event.order, sent=event.sent)
             return
         state.reject(event.order)
         self.settled[event.order] = Rejected

@@ -24,6 +24,9 @@ _BATTERY_TRIPS = 3
 _HOME_TRIES = 2
 """How often a vehicle may fail to come home at the end before fieldbo gives that up."""
 
+_LOST_TRIPS = 5
+"""How often a vehicle that can't be seen is sent home although its battery does not seem to suffice."""
+
 
 # -- at the end --------------------------------------------------------------------------------------------
 
@@ -70,9 +73,18 @@ def go_on_home(agent: AgentState, vehicle: int) -> GoHome | Stop:
         return finish(agent, vehicle, state.reason)
     if state.out_of_touch:
         return _give_up(agent, vehicle, EndReason.VEHICLE_LOST)
-    if state.home_tries >= _HOME_TRIES or not state.affordable_home:
+    if state.home_tries >= _HOME_TRIES or (not state.affordable_home and _is_hopeless(state)):
         return _give_up(agent, vehicle, state.reason)
     return _home_or_stop(agent, vehicle, state.reason)
+
+
+def _is_hopeless(state: VehicleState) -> bool:
+    """Return False where a vehicle may be nearer to its home than is known: it was lost on its way there.
+
+    It has nothing better to do than to go on.
+    """
+    trips = sum(isinstance(order, GoHome) for order in state.adrift.values())
+    return not 0 < trips <= _LOST_TRIPS or state.heard_s > state.lost_s
 
 
 def _give_up(agent: AgentState, vehicle: int, reason: EndReason) -> Stop:

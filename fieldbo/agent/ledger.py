@@ -108,7 +108,7 @@ class Ledger:
     doubted : float
         The same for all of them, settled or not.
     surplus : float
-        How much more than this the battery last showed, beyond its accuracy.
+        How much more than this the battery last showed.
     overruled : bool
         Whether telemetry has reported the remaining amount before.
     latest : list of (float, float)
@@ -294,7 +294,7 @@ class Ledger:
         if fresh and used < -accuracy:
             self._give_back(-used - accuracy, at_least)
         if fresh and idle:
-            self.surplus = max(0.0, remaining - self.left - accuracy)
+            self.surplus = max(0.0, remaining - self.left)
         if fresh and (at_least < 1.0 or (used >= -accuracy and remaining <= self.left + accuracy)):
             self.uncertain = min(self.uncertain, max(0.0, self.left - remaining + accuracy))
         self.overruled |= idle

@@ -192,9 +192,14 @@ class VehicleState(Affordability):
         if latest is not None and not self.queue:
             self.heard(latest)
 
-    def lose(self, order: str) -> None:
-        """Remove an order of unknown outcome from the queue; what was set aside for it stays."""
+    def lose(self, order: str, *, sent: bool = True) -> None:
+        """Remove an order of unknown outcome from the queue; if it was sent, what was set aside stays."""
         self.lost_in_a_row += 1
+        if not sent:
+            for ledger in (self.ledger_of(order), self.time_ledger):
+                ledger.release(order)
+            self._dequeue(order)
+            return
         if not self.adrift:
             self.lost_from, self.moved = self.position, 0.0
         self.lost_s = self.time_s if self.under_way is None else self.under_way.time_s
@@ -292,7 +297,7 @@ class VehicleState(Affordability):
                 self.position = telemetry.position
                 if self.heard_s > self.lost_s:
                     self._look_whether_it_moved()
-        if later and telemetry.remaining is not None and self._is_of_this_battery(telemetry):
+        if telemetry.remaining is not None and self._is_of_this_battery(telemetry):
             self.still.heard(telemetry)
             self.ledger.reconcile(
                 telemetry.remaining,

@@ -125,10 +125,19 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Lost:
-    """The outcome of the order is unknown; its declared cost stays reserved."""
+    """The outcome of the order is unknown; its declared cost stays reserved.
+
+    Parameters
+    ----------
+    order : str
+    reason : str
+    sent : bool
+        False if the order never left for the vehicle, which has spent nothing on it.
+    """
 
     order: str
     reason: str
+    sent: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", printable(self.reason))

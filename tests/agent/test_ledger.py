@@ -613,7 +613,7 @@ def test_what_the_battery_shows_beyond_the_account_is_noted(estimated):
     assert list(_unexplained(vehicle, "s")) == []
     ledger.reconcile(5500.0, 60.0)
     [note] = _unexplained(vehicle, "s")
-    assert note.startswith("the battery last showed 440 s more than the orders leave; its gauge may be wrong")
+    assert note.startswith("the battery last showed 500 s more than the orders leave; its gauge may be wrong")
     assert ('trust = "gauge"' in note) is estimated
     assert ledger.left == 5000.0
 

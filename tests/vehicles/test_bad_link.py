@@ -655,6 +655,7 @@ def test_an_order_whose_start_was_seen_is_priced_from_there():
     drive.tell()
     order = drive.send([4.0, 1.0])
     drive.tell()
+    drive.clock.sleep(2.0)
     drive.finish(order)
     seen = [e for e in drive.agent.history if isinstance(e, Observation)][-1]
     assert (seen.estimated, seen.cost) == (True, 2.0)  # a metre and a sample; 6.1 from the start

@@ -162,7 +162,7 @@ def test_a_robot_may_be_silent_while_its_battery_is_changed():
         assert waiting(vehicle, mission) == []  # for twice as long as silence is a loss otherwise
         robot.remaining = 11.9
         vehicle.link.wires[0].cut = False
-        events = vehicle.events(1.0)
+        events = listen(vehicle, 1.0)
     settled = [event for event in events if isinstance(event, Observation)]
     reported = [event for event in events if isinstance(event, Telemetry)]
     assert [event.order for event in settled] == ["run/0"]

@@ -109,7 +109,9 @@ def items(route: Sequence[Waypoint], link: MavlinkSettings) -> list[Item]:
         found.append(Item(_YAW, _MISSION_FRAME, (yaw, 0.0, 0.0, 0.0)))
     frame = 5 if link.altitude == "absolute" else 6  # MAV_FRAME_GLOBAL_INT, _GLOBAL_RELATIVE_ALT_INT
     for point in route:
-        params = (point.stay_s, point.within, 0.0, yaw)
+        # ArduPilot keeps whole seconds, and drops the rest.
+        stay_s = math.ceil(point.stay_s - 1e-9) if link.firmware == "ardupilot" else point.stay_s
+        params = (stay_s, point.within, 0.0, yaw)
         found.append(Item(WAYPOINT, frame, params, point.latitude, point.longitude, point.altitude))
         if link.camera and point.is_site:
             found.append(_photo(link))
@@ -174,11 +176,14 @@ def upload(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings, ho
         No vehicle answers, it does not accept the mission or the fence, or the link is too poor.
     """
     with _open(link) as wire:
-        mission = items(route, link)
         autopilot = wire.autopilot()
+        found, given = _AUTOPILOTS.get(autopilot, link.firmware), link.firmware
+        mission = items(route, replace(link, firmware=found))
         _check_storage(fence, link, autopilot)
         if autopilot == _ARDUPILOT:  # which overwrites item 0 with its home
             mission = [home_item(fence.ground.geodetic(home)[0].tolist(), link), *mission]
         notes = settle_fence(wire, fence, link.upload_fence)  # before the mission that needs it
+        if found != given and given is not None:
+            notes.append(f"the vehicle runs {found}, though its file says {given}; the plan fits {found}")
         wire.upload(mission)
     return notes

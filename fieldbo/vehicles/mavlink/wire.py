@@ -18,6 +18,10 @@ from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 
 _OVERTAKE_S = 1.0  # packets overtake each other by less than this
 
+_MIXED_MS = 500  # packets of different kinds carry times that differ by less than this
+
+_FAR_AHEAD = 64  # so many packets are rarely lost in a row
+
 
 def mavutil(link: MavlinkSettings) -> ModuleType:
     """Return pymavlink's `mavutil`, set to MAVLink 2.
@@ -98,16 +102,26 @@ def lock_file(link: MavlinkSettings) -> Path:
 
 @dataclass
 class Sequence:
-    """Recognises new packets: each component numbers its own from 0 to 255, then starts over."""
+    """Recognises new packets: each component numbers its own from 0 to 255, then starts over.
 
-    newest: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
+    A packet that is late by half a cycle looks like one far ahead. The time that it carries tells them apart;
+    without any, it is taken, but those between are still new.
+    """
+
+    newest: dict[tuple[int, int], tuple[int, float, int]] = field(default_factory=dict)
 
     def is_new(self, message: Any) -> bool:
         """Return True unless the packet is a duplicate or was overtaken by another."""
         sender, number = (message.get_srcSystem(), message.get_srcComponent()), message.get_seq()
-        newest, came_s = self.newest.get(sender, (0, -math.inf))
-        now = time.monotonic()
-        if (newest - number) % 256 < 128 and now < came_s + _OVERTAKE_S:
-            return False
-        self.newest[sender] = number, now
+        newest, came_s, newest_ms = self.newest.get(sender, (0, -math.inf, 0))
+        now, time_ms = time.monotonic(), getattr(message, "time_boot_ms", None)
+        ahead = (number - newest) % 256
+        if now < came_s + _OVERTAKE_S:
+            if not 0 < ahead <= 128 or (time_ms is not None and time_ms < newest_ms - _MIXED_MS):
+                return False
+            if ahead > _FAR_AHEAD and time_ms is None:
+                return True
+        else:
+            newest_ms = 0  # it may have been restarted
+        self.newest[sender] = number, now, max(newest_ms, time_ms or 0)
         return True

@@ -105,6 +105,7 @@ class BatteryGauge:
         self._offset = self._charged = 0.0
         self._counts = 0
         self._is_wrong = False
+        self._charged_to: float | None = None
 
     # -- what is left ----------------------------------------------------------------------------------
 
@@ -155,21 +156,26 @@ class BatteryGauge:
         """Whether what is left in the battery was ever reported."""
         return self.pack is not None
 
-    def renew(self, report: BatteryReport, now_s: float) -> bool:
+    def renew(self, report: BatteryReport, now_s: float, *, waited: bool) -> bool:
         """Take a report while the battery is being changed; return True once it is of a charged one.
 
-        If the mission may use only a part of a battery, a level may be high enough before: it must also have
-        risen since the vehicle came home.
+        Two reports in a row must show that the level has risen since the vehicle came home. A full battery
+        that was hardly used can't show it, nor can a gauge that stands still: what is full counts as changed
+        once the time for it is over (`waited`), as without reports.
         """
         amount, tolerance = self._amount(report), self.accuracy + _ROUNDING * self._full
+        charged, self._charged_to = self._charged_to, None
         if amount is None or amount < _CHARGED * self._battery - tolerance:
             return False
-        partial = self._full > self._battery
         before = self.pack if self.settled_pack is None else self.settled_pack
-        if partial and before is not None and amount <= before + tolerance:
+        if before is None or amount > before + tolerance:
+            self._charged_to = amount
+            if charged is None or amount < charged - tolerance:
+                return False
+        elif not waited or amount < _CHARGED * self._full - tolerance:
             return False
         self.replace()
-        self._offset = max(0.0, amount - self._battery) if partial else 0.0
+        self._offset = max(0.0, amount - self._battery) if self._full > self._battery else 0.0
         self.pack = self._lowest = amount
         self.measured_s = now_s
         self.left = min(amount - self._offset, self._battery)

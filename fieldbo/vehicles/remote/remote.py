@@ -54,7 +54,7 @@ from fieldbo.vehicles.remote.on_the_way import OnTheWayCollector
 from fieldbo.vehicles.remote.progress import Entry, OrderBook, Progress
 from fieldbo.vehicles.remote.reports import ReportFilter
 from fieldbo.vehicles.remote.settings import VehicleFile
-from fieldbo.vehicles.remote.track import Track
+from fieldbo.vehicles.remote.track import DRIFT, Track
 from fieldbo.vehicles.remote.usable import usable
 
 _TELEMETRY_S = 5.0
@@ -113,7 +113,7 @@ class Remote(Vehicle):
         self._held_back: list[tuple[float, GoalResult]] = []
         self._charge: BatteryReport | None = None
         self._telemetry_s = self._asked_s = -math.inf
-        self._is_back = False
+        self._is_back = self._blocked = False
         self._misread: dict[str, Doubt] = {}
 
     # -- the link ------------------------------------------------------------------------------------
@@ -284,12 +284,13 @@ class Remote(Vehicle):
         try:
             goal = self._goal_of(entry)
         except InputError as error:
-            self._settle(Lost(entry.id, f"no safe route from where the robot is: {error.problem}"))
+            why = f"no safe route from where the robot is: {error.problem}"
+            self._settle(Lost(entry.id, why, self._book.was_sent(entry)))
             return
         again = entry.leg is not None and self.may_repeat(entry.id)
         self._book.advance(entry, Progress.SENT)
         entry.goal, entry.since_s = goal, now_s
-        entry.until_s = now_s + self._filter.allowed_s(entry.order)
+        entry.until_s = now_s + self._filter.allowed_s(entry)
         self._filter.begin(entry, again=again)
         self._follow(entry)
         if self._detector is not None:
@@ -331,11 +332,10 @@ class Remote(Vehicle):
         entry, settings = self._recharge, self.spec.recharge
         if entry is None or settings is None:
             return
-        if report is None:
-            too_early = self.clock.now_s() < entry.since_s + settings.takes_s
-            if self._filter.reports_battery or too_early or self._is_away(entry):
-                return
-        if not self._filter.take_new_battery(report):
+        waited = self.clock.now_s() >= entry.since_s + settings.takes_s
+        if report is None and (self._filter.reports_battery or not waited or self._is_away(entry)):
+            return
+        if not self._filter.take_new_battery(report, waited=waited):
             return
         observation = self._filter.recharged(entry)
         self._track.expect(observation.position, self.clock.now_s())  # it may have been switched off
@@ -374,13 +374,27 @@ class Remote(Vehicle):
         if self._detector is not None:
             self._detector.note_sent(self.clock.now_s())
 
+    def _check_way(self, position: Array) -> None:
+        """Have a robot sent anew that goes from point to point, if the way to its next one is not free.
+
+        Wind or somebody else may have moved it. One position near a corner shows nothing.
+        """
+        entry, detector = self._under_way, self._detector
+        if entry is None or detector is None or self.link.follows_routes or detector.target is None:
+            return
+        free = self._goals.is_free(position, detector.target)
+        entry.forgotten |= not free and self._blocked
+        self._blocked = not free and not entry.forgotten
+
     def _send_again_if_due(self) -> None:
         """Send the goal under way to a robot that may have forgotten it, on a route from where it is."""
         entry = self._under_way
-        if entry is None or not (entry.forgotten and self._route_is_known):
+        # One that streams may be at its site, which its next position tells.
+        known = self._route_is_known if self._detector is None else self._track.known
+        if entry is None or not (entry.forgotten and known):
             return
         entry.forgotten = False
-        if entry.progress is Progress.CANCELLING:
+        if entry.progress is Progress.CANCELLING or self._has_arrived(entry):
             return
         try:
             entry.goal = goal = self._goal_of(entry)
@@ -388,11 +402,14 @@ class Remote(Vehicle):
             self._give_up(entry, f"no safe route from where the robot is: {error.problem}")
             return
         self._follow(entry)
-        if entry.leg is not None:
-            entry.leg.again += self.may_repeat(entry.id)
         if self._detector is not None:
             self._detector.reroute(goal)
         self._go_on(goal)
+
+    def _has_arrived(self, entry: Entry) -> bool:
+        """Return True if a robot that streams is at its last point, where it may be sampling."""
+        ends = self._detector is not None and len(self._detector.remaining) == 1
+        return ends and self.may_repeat(entry.id)
 
     @property
     def _route_is_known(self) -> bool:
@@ -557,6 +574,7 @@ class Remote(Vehicle):
         match report:
             case PositionReport():
                 self._release_held_back()
+                self._check_way(report.position)
                 self._send_again_if_due()
             case BatteryReport():
                 self._charge = report
@@ -575,6 +593,8 @@ class Remote(Vehicle):
     def _take_rejection(self, entry: Entry, reason: str) -> None:
         """Settle a rejected order; one whose route was begun is cut short instead, since something moved."""
         begun = bool(entry.parts) or (self._detector is not None and self._detector.on_its_way)
+        start = None if entry.leg is None else entry.leg.start
+        begun |= start is not None and self._track.is_away(start, DRIFT)
         if begun and entry is self._under_way:
             self._give_up(entry, f"rejected on the way: {reason}")
         else:
@@ -596,6 +616,12 @@ class Remote(Vehicle):
         if is_latest and not (is_there or self._track.known or overdue):
             self._hold_back(result, since_s)
             return
+        if is_latest and is_there and result.last and not overdue and self._detector is None:
+            agrees = self._track.agrees(result.position, since_s, self.clock.now_s())
+            if agrees is None:
+                self._hold_back(result, since_s)
+                return
+            is_there = agrees
         known = entry.parts
         if is_there and is_latest:
             self._locate(result.position)
@@ -698,11 +724,12 @@ class Remote(Vehicle):
             self._asked_s = now_s
             if latest is not None and connection is not None:
                 connection.ask(self._goals.id_of(latest.id))
+        sent = self._book.was_sent(entry)
         if watchdog.expired:
-            self._settle(Lost(entry.id, self._contact.silence))
+            self._settle(Lost(entry.id, self._contact.silence, sent))
         elif waited_s > self.watch.least_s:
             why = f"the robot has not reported its position for {waited_s:.0f} s, so no safe route is known"
-            self._settle(Lost(entry.id, why + self._but("position")))
+            self._settle(Lost(entry.id, why + self._but("position"), sent))
 
     def _settle(self, event: Observation | Rejected | Lost) -> None:
         """Report the outcome of an order, followed by telemetry if the robot carried it out."""
@@ -720,8 +747,9 @@ class Remote(Vehicle):
         if isinstance(event, Observation) and not event.last:
             return
         if was_under_way:
-            if isinstance(event, Lost) and not given_up and self._contact.connection is not None:
-                self._contact.connection.cancel(self._goals.id_of(entry.id))  # in case it still works on it
+            ends = isinstance(event, Lost) and not given_up and not isinstance(entry.order, GoHome)
+            if ends and self._contact.connection is not None:  # in case it still works on it
+                self._contact.connection.cancel(self._goals.id_of(entry.id))
             if self._detector is not None:
                 self._detector.begin(None, self.clock.now_s())
         if isinstance(event, Observation) and self._under_way is None:

@@ -39,6 +39,8 @@ from fieldbo.vehicles.remote.track import Track
 from fieldbo.vehicles.remote.usable import number
 from fieldbo.vehicles.remote.way_check import believable_on_the_way
 
+_ROUNDING = 1e-6
+
 _HURRIED = 0.1
 """A duration of less than this fraction of the time that passed is not believed."""
 
@@ -102,7 +104,7 @@ class ReportFilter:
     def _took_s(self, entry: Entry, result: GoalResult, leg: Leg) -> float:
         """Return how long a part took: as reported if plausible, else by this machine's clock."""
         passed, reported = max(0.0, self.now_s - leg.since_s), number(result.duration_s)
-        if not 0.0 <= reported <= passed + self.allowed_s(entry.order):
+        if not 0.0 <= reported <= passed + self.allowed_s(entry):
             return passed
         late_s = passed - reported
         hurried = reported < _HURRIED * passed and late_s > self.settings.watch.silence_s
@@ -179,22 +181,27 @@ class ReportFilter:
             elif isinstance(event, Observation) and entry.leg is not None:
                 entry.leg.charged += event.cost
 
-    def declared_s(self, order: Order) -> float:
-        """Return the declared duration of an order from here, in seconds; NaN if none is declared."""
-        cost = self.mission.declared_cost
+    def declared_s(self, order: Order, start: Array | None = None) -> float:
+        """Return the declared duration of an order from `start` (d,), by default from here, in seconds.
+
+        NaN if none is declared.
+        """
+        cost, start = self.mission.declared_cost, self.last_known if start is None else start
         if cost is None or order.site is None:
             return math.nan
         site = order.site[None]
         if isinstance(order, GoHome):
-            return float(cost.travel_s(self.position, site)[0])
+            return float(cost.travel_s(start, site)[0])
         if isinstance(order, Recharge):
             return 0.0 if self.spec.recharge is None else self.spec.recharge.takes_s
-        return float(cost.duration_s(self.position, site, order.controls, order.level)[0])
+        return float(cost.duration_s(start, site, order.controls, order.level)[0])
 
-    def allowed_s(self, order: Order) -> float:
-        """Return after how many seconds to give up an order."""
-        watch, declared = self.settings.watch, self.declared_s(order)
-        return max(watch.least_s, watch.patience * declared) if math.isfinite(declared) else watch.least_s
+    def allowed_s(self, entry: Entry) -> float:
+        """Return after how many seconds to give up an order, wherever the robot has begun."""
+        starts = [self.last_known, self.position, *self._ends_between(self._newest, entry.number)]
+        declared = [self.declared_s(entry.order, start) for start in starts]
+        longest = max((seconds for seconds in declared if math.isfinite(seconds)), default=0.0)
+        return max(self.settings.watch.least_s, self.settings.watch.patience * longest)
 
     # -- reports ---------------------------------------------------------------------------------------
 
@@ -215,14 +222,16 @@ class ReportFilter:
         """Whether the robot has ever reported what is left in its battery."""
         return self._gauge.reports
 
-    def take_new_battery(self, report: BatteryReport | None) -> bool:
+    def take_new_battery(self, report: BatteryReport | None, *, waited: bool) -> bool:
         """Take a report while the battery is being changed; return True once it is of a charged one.
 
-        Without a report, the battery is taken for a charged one.
+        Without a report, the battery is taken for a charged one once the time for the change is over.
         """
         if report is None:
+            if not waited:
+                return False
             self._gauge.replace()
-        elif not self._gauge.renew(report, self.clock.boot_s()):
+        elif not self._gauge.renew(report, self.clock.boot_s(), waited=waited):
             return False
         for entry in self._book:  # whatever they took, they took from the old one
             if entry.leg is not None:
@@ -436,7 +445,8 @@ class ReportFilter:
         """
         cost = number(result.cost)
         if 0.0 <= cost <= self.spec.battery:
-            return cost, False
+            least = self._least(entry, result)
+            return (cost, False) if cost >= least - _ROUNDING * self.spec.battery else (least, True)
         estimate = self._estimate(entry, result, leg, position)
         if not math.isnan(cost):
             unit = self.mission.world.cost_unit
@@ -447,6 +457,17 @@ class ReportFilter:
             )
             self._doubts.append(f"{entry.id}: {problem}; {estimate:.6g} {unit} was charged instead")
         return estimate, True
+
+    def _least(self, entry: Entry, result: GoalResult) -> float:
+        """Return what a part cost at least, whatever the robot says: it may have restarted, and forgotten it.
+
+        Its positions show how far it came with an order that was lost or cancelled, or whose link broke.
+        """
+        leg, moved = entry.leg, self._track.known and self._track.heard
+        doubtful = entry.progress in (Progress.LOST, Progress.CANCELLING) or entry.broken
+        if leg is None or leg.start is None or not (doubtful and moved) or self._newest > entry.number:
+            return 0.0
+        return self._price(entry, self.last_known, whole=result.complete) - leg.charged
 
     def _estimate(self, entry: Entry, result: GoalResult, leg: Leg, position: Array) -> float:
         """Return what a part cost: as declared, or what the battery lost if that is clearly more."""

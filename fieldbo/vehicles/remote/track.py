@@ -24,7 +24,7 @@ from fieldbo.mission.mission import Mission
 
 Place = TypeVar("Place")
 
-_SLACK = 0.02
+DRIFT = 0.02
 """Positions agree within this fraction of the domain's extent: robots drift."""
 
 _FASTER = 3.0
@@ -48,7 +48,7 @@ _KEPT = 200
 _REACH = 1.0
 """A position may lie this far outside of the domain, as a fraction of its extent; others are glitches."""
 
-_BESIDE = 0.05
+BESIDE = 0.05
 """How far outside the domain a robot may start, as a fraction of its extent: at a jetty, for example."""
 
 _BESIDE_S = 2.0
@@ -161,11 +161,23 @@ class Track:
         """The robot's latest plausible position (d,), whether it is believed yet or not; None before any."""
         return self._doubtful[-1][1] if self._doubtful else self.reported
 
-    def is_away(self, place: Array) -> bool:
-        """Return True if the robot reports to be farther from a place (d,) than a jetty from the domain."""
+    def is_away(self, place: Array, by: float = BESIDE) -> bool:
+        """Return True if the robot is seen farther from a place (d,) than this fraction of the extent."""
         if self.reported is None or not self.heard:
             return False
-        return bool(np.linalg.norm((self.reported - place) / self._scale) > _BESIDE)
+        return bool(np.linalg.norm((self.reported - place) / self._scale) > by)
+
+    def agrees(self, position: Array, since_s: float, now_s: float) -> bool | None:
+        """Return whether a result's place (d,), of `since_s`, agrees with where the robot was seen.
+
+        None while only positions from before it contradict it: a rehearsal may run faster than declared.
+        """
+        if not self.heard or self._last is None or not self.is_plausible(position):
+            return True
+        there = since_s, np.asarray(position, dtype=float)
+        if self._last[0] > since_s:
+            return self._reaches(there, self._last)
+        return self._reaches(self._last, (now_s, there[1])) or None
 
     def is_plausible(self, position: Array) -> bool:
         """Return True if a position lies no farther from the domain than the domain is long."""
@@ -198,8 +210,8 @@ class Track:
         if np.shape(position) != (domain.dimension,) or not is_numeric:
             return False
         if outline is None:
-            return not domain.around(position, _BESIDE)[0]
-        return bool(shapely.distance(outline, shapely.Point(position)) > _BESIDE * domain.extent.max())
+            return not domain.around(position, BESIDE)[0]
+        return bool(shapely.distance(outline, shapely.Point(position)) > BESIDE * domain.extent.max())
 
     def _is_supported(self, here: tuple[float, Array], followed: bool) -> bool:
         """Return True if the latest reports agree with a new one, which is the last of them."""
@@ -220,7 +232,7 @@ class Track:
         """Return True if a robot can have come from one position to another in the time between them."""
         apart = np.linalg.norm((after[1] - before[1]) / self._scale)
         passed_s = min(within_s, max(0.0, after[0] - before[0]))
-        return bool(apart <= _SLACK + self._speed * passed_s)
+        return bool(apart <= DRIFT + self._speed * passed_s)
 
 
 class Fixes(Generic[Place]):
@@ -276,7 +288,7 @@ class Fixes(Generic[Place]):
         times, sites = np.array([fix[0] for fix in self._fixes]), np.array([fix[1] for fix in self._fixes])
         apart = np.linalg.norm(sites[:, None] - sites[None], axis=2)
         speed = max(self._speed, _FASTER * _usual_speed(times, sites))
-        agree = apart <= _SLACK + speed * np.abs(times[:, None] - times[None])
+        agree = apart <= DRIFT + speed * np.abs(times[:, None] - times[None])
         rows = np.arange(len(times))
         near = np.abs(rows[:, None] - rows) <= _NEAR
         trusted = (agree.mean(axis=1) > 0.5) & (2 * (agree & near).sum(axis=1) > near.sum(axis=1))
