@@ -135,5 +135,6 @@ def _expected(advice: Advice) -> dict[str, Expected]:
 
     grids = {p.policy: np.linspace(0.0, p.battery, _POINTS + 1)[1:] for p in advice.policies}
     return {
-        p.policy: Expected(grids[p.policy], p.scores(grids[p.policy]), p.battery) for p in advice.policies
+        p.policy: Expected(grids[p.policy], p.scores(grids[p.policy]), p.battery, p.each)
+        for p in advice.policies
     }
