@@ -20,6 +20,7 @@ def benchmarks() -> dict[str, Benchmark]:
     import cell
     import gp
     import mission
+    import resuming
     import rollout
     import truvar
 
@@ -41,6 +42,8 @@ def benchmarks() -> dict[str, Benchmark]:
         "gp-fit-1000": partial(gp.fitted, 1000),
         "mission-100": mission.plain,
         "mission-100-recorded": mission.recorded,
+        "resume-1000": resuming.resumed,
+        "follow-1000": resuming.followed,
     }
 
 

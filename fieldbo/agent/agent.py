@@ -444,7 +444,12 @@ class Agent(AgentState):
         else:
             self.online_model.refit(event, self.asks)
         self.history.append(event)
-        self.memory = self.mission.policy.observe(self.seen(vehicle), self.memory, event)
+        self._show(event, vehicle)
+
+    def _show(self, event: Event, vehicle: int) -> None:
+        """Let the policy learn of an event; what it would see is not computed for one that does not look."""
+        if self.mission.policy.observes:
+            self.memory = self.mission.policy.observe(self.seen(vehicle), self.memory, event)
 
     def check(self, event: Event) -> None:
         """Check that an event can be taken in; change nothing.

@@ -17,6 +17,8 @@ has been more expensive so far may remain so to its end.
 
 An order that was lost stays outstanding until its outcome is known.
 
+A person may state what is left (`Ledger.state`): more than the declared account is never adopted.
+
 A battery report may lower what is left at once, but raises it only up to the *declared account*: the battery
 less what all orders cost by their own reports, or by declaration where nothing was reported. So it gives back
 what an earlier report took beyond that, and nothing else: a gauge may be stuck at 100 %. A lost order costs
@@ -107,6 +109,8 @@ class Ledger:
         What orders of estimated cost may have taken beyond the estimate; telemetry settles it.
     doubted : float
         The same for all of them, settled or not.
+    lowered : float
+        The part of the charges that a person stated, and that only a person can give back.
     surplus : float
         How much more than this the battery last showed.
     overruled : bool
@@ -136,6 +140,7 @@ class Ledger:
     given_back: float = 0.0
     uncertain: float = 0.0
     doubted: float = 0.0
+    lowered: float = 0.0
     surplus: float = 0.0
     overruled: bool = False
 
@@ -148,6 +153,36 @@ class Ledger:
     def left(self) -> float:
         """What is left at present, ignoring what is set aside."""
         return self.battery - self.spent
+
+    @property
+    def at_most(self) -> float:
+        """The declared account: what is left at most, whatever anyone says."""
+        return self.left + self.returnable + self.lowered
+
+    def state(self, left: float) -> float:
+        """Adopt what a person says is left, at most the declared account; return what that takes.
+
+        Orders that are outstanding, or lost, are not settled. What they took already counts twice until a
+        person states what is left after them.
+
+        Examples
+        --------
+        >>> ledger = Ledger(60.0)
+        >>> ledger.state(50.0), ledger.left
+        (10.0, 50.0)
+        >>> ledger.state(70.0), ledger.left
+        (-10.0, 60.0)
+        """
+        used = self.left - min(left, self.at_most)
+        self.charges.append(used)
+        if used >= 0:
+            self.lowered += used
+            return used
+        by_hand = min(-used, self.lowered)
+        self.lowered -= by_hand
+        self.returnable = max(0.0, self.returnable + used + by_hand)
+        self.uncertain = min(self.doubted, self.uncertain - used - by_hand)  # a report had settled it
+        return used
 
     @property
     def reserved(self) -> dict[str, float]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.agent.averaging import Averaging, Stated, drawn_at
 from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Indices
@@ -85,8 +86,6 @@ class OnlineModel:
 
     Attributes
     ----------
-    surface : Surface
-        The belief over the domain's sites, in model units.
     hyperparameters : Hyperparameters
     believed : (n,) bool array
         Which of the readings the model believes.
@@ -102,9 +101,11 @@ class OnlineModel:
         Fits to readings that were corrected since, in order; `fitted` repeats the first of them.
     """
 
-    surface: Surface
     hyperparameters: Hyperparameters
     believed: Mask
+    _surface: Surface | None
+    _waiting: list[Thinned]
+    _defers: bool
 
     def __init__(self, mission: Mission) -> None:
         self.mission = mission
@@ -311,26 +312,52 @@ class OnlineModel:
         taken = self._keep(event)
         if not len(taken.values):
             return False
+        if (
+            self._defers
+            and self._observed.normal(self.hyperparameters, taken.values, taken.noise_variances).all()
+        ):
+            self.believed = np.ones(self.readings, dtype=bool)
+            self._waiting.append(taken)
+            return True
+        surface, self._defers = self.surface, False
         before, self.believed = self.believed, self._believed_now()
         if not np.array_equal(self.believed[: len(before)], before):
             self._build(self.hyperparameters)  # the new readings changed which old ones are believed
             return True
-        new = self.believed[len(before) :]
         h = self.hyperparameters
         all_values, all_noises = np.array(self._values), np.array(self._noises)
         many = self.readings >= _REVISED * self._built_with
         if many and not self._observed.normal(h, all_values, all_noises).all():
             self._build(h)  # what the new readings say about the old ones
             return True
-        sites, belief = taken.sites[new], self.surface.belief
+        self._append(surface, taken, self.believed[len(before) :])
+        return True
+
+    def _append(self, surface: Surface, taken: Thinned, new: Mask | slice = slice(None)) -> None:
+        """Add readings of one observation, or those of them that are believed, to the belief."""
+        sites, belief = taken.sites[new], surface.belief
         y, v = self._observed.in_model_units(
-            h,
+            self.hyperparameters,
             taken.values[new],
             taken.noise_variances[new],
             lambda _: (belief.mean(sites), belief.covariance(sites, sites)),
         )
-        self.surface.append(sites, y, v)
-        return True
+        surface.append(sites, y, v)
+
+    @property
+    @on_one_blas_thread
+    def surface(self) -> Surface:
+        """The belief over the domain's sites, in model units.
+
+        It is brought up to date here: a replay asks for it once, not after each reading. Readings are added
+        one observation after the other in any case, so that it does not matter when it is asked for.
+        """
+        if self._surface is None:
+            self._surface = self._built()
+        for taken in self._waiting:
+            self._append(self._surface, taken)
+        self._waiting.clear()
+        return self._surface
 
     @property
     def stated(self) -> Stated:
@@ -352,18 +379,27 @@ class OnlineModel:
         return self.hyperparameters.noise_to_model(self._observed.variances(declared, expected), expected)
 
     def _build(self, hyperparameters: Hyperparameters) -> None:
-        """Build the belief from all readings."""
+        """Begin the belief anew, from all readings; without outliers and limits, `surface` does the work."""
         self.hyperparameters = hyperparameters
         self.rebuilt = True
         self._built_with = self.readings
+        self._surface, self._waiting = None, []
         self.believed = self._believed_now()
-        mean = None if self.mean is None else PriorMean(self.mean, hyperparameters.scale)
-        belief = Belief(hyperparameters.kernel, prior_mean=mean)
-        if self.believed.any():
-            data = self.data(self.believed)
-            y, v = self.mission.model.normal_readings(hyperparameters, data)
+        all_values, all_noises = np.array(self._values), np.array(self._noises)
+        self._defers = self.mission.model.outliers != "tested" and bool(
+            self._observed.normal(hyperparameters, all_values, all_noises).all()
+        )
+
+    def _built(self) -> Surface:
+        """Return the belief after the readings with which it was begun."""
+        h, first = self.hyperparameters, np.flatnonzero(self.believed[: self._built_with])
+        mean = None if self.mean is None else PriorMean(self.mean, h.scale)
+        belief = Belief(h.kernel, prior_mean=mean)
+        if len(first):
+            data = self.data(first)
+            y, v = self.mission.model.normal_readings(h, data)
             belief = belief.condition_on(data.sites, y, v)
-        self.surface = Surface(belief, self.mission.world.domain.sites, self.mission.model.memory_bytes)
+        return Surface(belief, self.mission.world.domain.sites, self.mission.model.memory_bytes)
 
     def _believed_now(self) -> Mask:
         if self.mission.model.outliers != "tested":

@@ -14,7 +14,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.homewards import after_recharge
-from fieldbo.agent.phase import Turn
+from fieldbo.agent.phase import Phase, Turn
 from fieldbo.agent.state import AgentState, Origin
 from fieldbo.agent.vehicle_state import SLACK, Pause, VehicleState
 from fieldbo.domain.obstacles import Obstacle
@@ -43,6 +43,8 @@ def completed(agent: AgentState, command: Command) -> Command:
         site=command.site if command.action is Action.NEXT else None,
         order=command.order if command.action is Action.SKIP else None,
         areas=command.areas if command.action is Action.NO_GO else (),
+        left=command.left if command.action is Action.BATTERY else None,
+        counted=None,
     )
     if command.vehicle is not None and command.vehicle >= len(agent.vehicles):
         raise InputError(
@@ -56,6 +58,8 @@ def completed(agent: AgentState, command: Command) -> Command:
             return _skipping(agent, command)
         case Action.NEXT:
             return _with_site(agent, command)
+        case Action.BATTERY:
+            return _with_level(agent, command)
         case Action.NO_GO:
             return replace(command, areas=_closable(agent, command.areas))
         case Action.HOME:
@@ -96,6 +100,9 @@ def obey(agent: AgentState, command: Command) -> None:
     elif command.action is Action.NEXT:
         assert command.site is not None
         states[0].wanted.append(command.site)
+    elif command.action is Action.BATTERY:
+        assert command.counted is not None
+        states[0].state_left(command.counted)
     elif command.action is Action.NO_GO:
         _close(agent, command.areas)
 
@@ -169,11 +176,7 @@ def _with_site(agent: AgentState, command: Command) -> Command:
     """Return a command to sample next at a site, with its vehicle and the very site."""
     if command.site is None:
         raise InputError("there is no site", expected="the coordinates of a place in the domain")
-    if command.vehicle is None and len(agent.vehicles) > 1:
-        raise InputError(
-            "the mission has several vehicles", expected=f"one of them, 0 to {len(agent.vehicles) - 1}"
-        )
-    state, domain = concerned(agent, command)[0], agent.domain
+    state, domain = _only(agent, command), agent.domain
     if state.phase.over:
         raise InputError("the vehicle gets no further sites: its part of the mission is over")
     domain.check_place("the site", command.site, "site")
@@ -190,6 +193,32 @@ def _with_site(agent: AgentState, command: Command) -> Command:
             f"the battery, or the time, is not enough for {place_text(domain, site)} and the trip home"
         )
     return replace(command, vehicle=command.vehicle or 0, site=site)
+
+
+def _only(agent: AgentState, command: Command) -> VehicleState:
+    """Return the vehicle that a command names, or the only one."""
+    if command.vehicle is None and len(agent.vehicles) > 1:
+        raise InputError(
+            "the mission has several vehicles", expected=f"one of them, 0 to {len(agent.vehicles) - 1}"
+        )
+    return concerned(agent, command)[0]
+
+
+def _with_level(agent: AgentState, command: Command) -> Command:
+    """Return a command that states what is left, with its vehicle and what the run counts with."""
+    if command.left is None:
+        raise InputError("it is not said what is left", expected="an amount in the battery's unit")
+    state, unit = _only(agent, command), agent.mission.world.cost_unit
+    if state.phase is Phase.ENDED:
+        raise InputError("the vehicle gets no further orders: its part of the mission is over")
+    if state.changes_battery:
+        raise InputError("the battery is being changed", fix="state it once the new one is in")
+    if command.left > state.spec.battery:
+        raise InputError(
+            f"{command.left:,.6g} {unit} is more than the battery, {state.spec.battery:,.6g} {unit}",
+            expected="at most what the vehicle started with",
+        )
+    return replace(command, vehicle=command.vehicle or 0, counted=min(command.left, state.ledger.at_most))
 
 
 def _closable(agent: AgentState, areas: tuple[Obstacle, ...]) -> tuple[Obstacle, ...]:

@@ -50,6 +50,25 @@ class Pause:
         self.left, self.left_s = battery.left, time.left
 
 
+@dataclass(frozen=True)
+class Statement:
+    """What a person said is left in a battery.
+
+    Attributes
+    ----------
+    battery : int
+        Number of the battery, counted from 1.
+    spent : float
+        What it took from the account, in the cost unit; below 0 if it gave something back.
+    left : float
+        What was left by the account from then on.
+    """
+
+    battery: int
+    spent: float
+    left: float
+
+
 @dataclass
 class VehicleState(Affordability):
     """One vehicle under way. See `Affordability` for its position, clock, queue and ledgers.
@@ -82,6 +101,8 @@ class VehicleState(Affordability):
         Names of the holds for which it gets no orders at present; an operator's pause has the name "".
     pauses : list of Pause
         What each pause took so far.
+    statements : list of Statement
+        What people said is left in the battery.
     wanted : list of (d,) array
         Where an operator wants the next samples, in order.
     swap_refused : bool
@@ -115,6 +136,7 @@ class VehicleState(Affordability):
     home_tries: int = 0
     paused_by: frozenset[str] = frozenset()
     pauses: list[Pause] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
     wanted: list[Array] = field(default_factory=list)
     swap_refused: bool = False
     recharged_s: float = -np.inf
@@ -272,6 +294,16 @@ class VehicleState(Affordability):
         self.ledger = Ledger(self.spec.battery, latest=list(self.ledger.latest))
         self.recharged_s = self.time_s
         self.turn(Turn.CHANGED)
+
+    def state_left(self, left: float) -> None:
+        """Count with what a person says is left in the battery, at most the declared account."""
+        spent = self.ledger.state(left)
+        self.statements.append(Statement(self.battery_number, spent, self.ledger.left))
+
+    @property
+    def changes_battery(self) -> bool:
+        """Whether its battery is being changed, or about to be."""
+        return self.phase.between_batteries or any(isinstance(order, Recharge) for order in self.queue)
 
     def heard(self, telemetry: Telemetry) -> None:
         """Apply telemetry: clock, position and battery, which settles lost orders.

@@ -21,6 +21,8 @@ EXAMPLES = """
 
 `fieldbo advise lake-level-set --battery "1 h"` - what to expect of an hour
 
+`fieldbo advise my-lake.toml --target 0.9` - how many batteries, where the mission has *agent.recharge*
+
 `fieldbo advise gp-lake-tour --target 0.9 --policy tour --policy truvar` - the same for two policies
 
 The mission is simulated in fields drawn from its belief: from the posterior given its earlier readings and
@@ -133,5 +135,6 @@ def _expected(advice: Advice) -> dict[str, Expected]:
 
     grids = {p.policy: np.linspace(0.0, p.battery, _POINTS + 1)[1:] for p in advice.policies}
     return {
-        p.policy: Expected(grids[p.policy], p.scores(grids[p.policy]), p.battery) for p in advice.policies
+        p.policy: Expected(grids[p.policy], p.scores(grids[p.policy]), p.battery, p.each)
+        for p in advice.policies
     }

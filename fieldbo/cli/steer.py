@@ -28,6 +28,8 @@ EXAMPLES = """
 
 `fieldbo steer boat-1 no-go "47.307 8.510; 47.309 8.510; 47.308 8.514"` - the same with corners
 
+`fieldbo steer boat-1 battery "31 Wh"` - this much is left in the battery now
+
 `fieldbo steer boat-1 home` - go home; the run ends there
 
 `fieldbo steer boat-1 stop` - hold, and end the process; *fieldbo resume* continues
@@ -44,8 +46,9 @@ def steer(
         str | None,
         typer.Argument(
             help="For *next*: a place, as coordinates or degrees. For *no-go*: a file of polygons, or "
-            "corners with semicolons between them. For *skip*: the id of a query, if it is not the first.",
-            metavar="[PLACE|AREA|ORDER]",
+            "corners with semicolons between them. For *battery*: an amount, or a percentage. "
+            "For *skip*: the id of a query, if it is not the first.",
+            metavar="[PLACE|AREA|AMOUNT|ORDER]",
         ),
     ] = None,
     vehicle: Annotated[
@@ -58,11 +61,13 @@ def steer(
 
     from fieldbo.domain.words import place_text
     from fieldbo.errors import InputError, RefusedError, UnconfirmedError
+    from fieldbo.runs.explanation.words import level_text
     from fieldbo.runs.load import mission_of, record_file
     from fieldbo.runs.record.record import Record
+    from fieldbo.runs.steer import level_in
     from fieldbo.runs.steer import steer as give
 
-    needs = {Action.NEXT: "a place", Action.NO_GO: "an area"}
+    needs = {Action.NEXT: "a place", Action.NO_GO: "an area", Action.BATTERY: "what is left"}
     if action in needs and what is None:
         raise InputError(
             f"{action.value} without {needs[action]}", expected=needs[action], where="fieldbo steer"
@@ -70,12 +75,15 @@ def steer(
     if what is not None and action not in (*needs, Action.SKIP):
         raise InputError(f"{what!r} behind {action.value}", expected="nothing", where="fieldbo steer")
     with Record(record_file(run)) as record:
-        domain = mission_of(record).world.domain
+        mission = mission_of(record)
+    domain = mission.world.domain
     details: dict[str, Any] = {"order": what} if action is Action.SKIP else {}
     if what is not None and action is Action.NEXT:
         details = {"site": _place(what, domain)}
     elif what is not None and action is Action.NO_GO:
         details = {"areas": _areas(what, domain)}
+    elif what is not None and action is Action.BATTERY:
+        details = {"left": level_in(what, mission, "fieldbo steer RUN battery AMOUNT")}
     try:
         given = give(run, action.value, vehicle=vehicle, by=getpass.getuser(), wait_s=wait, **details)
     except (RefusedError, UnconfirmedError) as error:
@@ -83,7 +91,8 @@ def steer(
         raise typer.Exit(1) from None
     at = "" if given.site is None else f" at {place_text(domain, given.site)}"
     closed = f": {', '.join(area.name for area in given.areas)}" if given.areas else ""
-    typer.echo(f"confirmed: {action.value}{at}{closed}")
+    level = "" if given.left is None else f": {level_text(mission, given)}"
+    typer.echo(f"confirmed: {action.value}{at}{closed}{level}")
 
 
 def _place(text: str, domain: Domain) -> Any:

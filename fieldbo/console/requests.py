@@ -15,6 +15,7 @@ from fieldbo.domain.obstacles import Obstacle, simple_polygon
 from fieldbo.errors import InputError
 from fieldbo.messages import Action, Answer, Command
 from fieldbo.mission.areas import NAME
+from fieldbo.runs.steer import level_in
 from fieldbo.vehicles.dialogue import number_in
 from fieldbo.vehicles.plausible import reading_in
 from fieldbo.vehicles.typed_places import place_in
@@ -48,6 +49,7 @@ def command_of(content: Any, view: View) -> Command:
         order=order or None,
         site=site,
         areas=areas,
+        left=level_in(_text(given, "left"), view.mission, "left") if action == Action.BATTERY else None,
         by="console",
     )
 

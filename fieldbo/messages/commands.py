@@ -29,6 +29,10 @@ class Command:
         For ``next``: where to sample next, in the domain's axes and units.
     areas : tuple of Obstacle
         For ``no-go``: polygons over the first two axes that vehicles must not enter from now on.
+    left : float or None
+        For ``battery``: what is left in it now, as a person says, in the cost unit.
+    counted : float or None
+        What the run counts with from then on: `left`, or the declared account if that is less.
     hold : str
         For ``pause`` and ``continue``: name of the automatic hold that gave it; empty for a person.
     by : str
@@ -45,6 +49,8 @@ class Command:
     order: str | None = None
     site: Array | None = None
     areas: tuple[Obstacle, ...] = ()
+    left: float | None = None
+    counted: float | None = None
     hold: str = ""
     by: str = ""
     refused: str = ""
@@ -63,6 +69,16 @@ class Command:
             check_finite("site", self.site, where)
         areas = (a if isinstance(a, Obstacle) else Obstacle(**a) for a in self.areas)
         object.__setattr__(self, "areas", tuple(areas))
+        for name in ("left", "counted"):
+            amount = getattr(self, name)
+            if amount is None:
+                continue
+            number = isinstance(amount, int | float) and not isinstance(amount, bool)
+            if not (number and 0 <= amount < math.inf):
+                raise InputError(
+                    f"{name} = {amount!r}", expected="a finite number of at least 0", where=where
+                )
+            object.__setattr__(self, name, float(amount))
         if self.order is not None:
             object.__setattr__(self, "order", printable(str(self.order)))
         for name in ("id", "hold", "by", "refused"):

@@ -28,5 +28,6 @@ class Action(StrEnum):
     SKIP = "skip"
     NEXT = "next"
     NO_GO = "no-go"
+    BATTERY = "battery"
     HOME = "home"
     STOP = "stop"

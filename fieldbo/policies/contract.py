@@ -274,6 +274,11 @@ class Policy(ABC):
         """Return the memory before the first reading."""
         return None
 
+    @property
+    def observes(self) -> bool:
+        """Whether its memory changes with events, so that it has to see each of them."""
+        return type(self).observe is not Policy.observe
+
     @abstractmethod
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the next query, or a Stop.

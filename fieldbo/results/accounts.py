@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.ledger import Entry
-from fieldbo.agent.vehicle_state import Pause
+from fieldbo.agent.vehicle_state import Pause, Statement
 from fieldbo.messages import Observation, Order
 
 
@@ -35,6 +35,8 @@ class Account:
         for another reason.
     pauses : tuple of Pause
         What the vehicle's pauses took, in order.
+    statements : tuple of Statement
+        What people said is left in the battery, in order.
     battery_of : mapping of str to int
         Number of the battery with which each order was issued, counted from 1, by its id.
     batteries_used : int
@@ -52,6 +54,7 @@ class Account:
     home: bool | None
     limit: str | None
     pauses: tuple[Pause, ...] = ()
+    statements: tuple[Statement, ...] = ()
     battery_of: Mapping[str, int] = field(default_factory=dict)
     batteries_used: int = 1
     unexplained: Mapping[int, tuple[float, float]] = field(default_factory=dict)
@@ -73,6 +76,7 @@ class Account:
             home=None if home is None else np.array_equal(state.position, home),
             limit=agent.endings.get(vehicle, {}).get("limit"),
             pauses=tuple(replace(pause) for pause in state.pauses),
+            statements=tuple(state.statements),
             battery_of={k: number for number, k, _ in batteries},
             batteries_used=state.battery_number,
             unexplained={

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.question import Question
@@ -88,6 +90,29 @@ class Step:
     battery: int = 1
     standing_still: tuple[str, ...] = ()
 
+    def to_plain(self) -> dict[str, Any]:
+        """Return the attributes that apply as plain data, for a record; `from_plain` is the inverse.
+
+        Examples
+        --------
+        >>> Step(1, 2.0, math.inf, 3.0, 1, f1=0.5).to_plain()
+        {'step': 1, 'cost': 2.0, 'remaining': 'inf', 'time_s': 3.0, 'readings': 1, 'f1': 0.5}
+        """
+        values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
+        return {name: _plain(value) for name, value, default in values if not _same(value, default)}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Step:
+        """Return a step from its plain form.
+
+        Examples
+        --------
+        >>> step = Step(1, 2.0, math.inf, 3.0, 1, standing_still=("gauge",))
+        >>> Step.from_plain(step.to_plain()).standing_still
+        ('gauge',)
+        """
+        return cls(**{name: _restored(value) for name, value in plain.items()})
+
     @classmethod
     def columns(cls, question: Question, more: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the names of the attributes that apply to a question, in order.
@@ -106,6 +131,25 @@ class Step:
         """
         applying = {*_ALWAYS, *ANSWERS[type(question)].columns, *more}
         return tuple(f.name for f in fields(cls) if f.name in applying)
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Return True if a value is its default, which may be NaN."""
+    return bool(value == default or (value != value and default != default))  # noqa: PLR0124 - NaN
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it, which knows no infinity."""
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    return int(value)
+
+
+def _restored(value: Any) -> Any:
+    """Return a value from what `_plain` made of it."""
+    return tuple(value) if isinstance(value, list) else float(value) if isinstance(value, str) else value
 
 
 class Scorer:

@@ -124,8 +124,9 @@ def ledger_table(accounts: Sequence[Account], commands: Sequence[Command] = ()) 
     """Return ``ledger.csv``: one row per order, with planned and real cost and the battery left after it.
 
     A rejected order costs nothing; unknown amounts are left empty. Each command that an operator gave, and
-    that was obeyed, has a row before the first order after it; that of a pause holds what waiting took. The
-    last row of a battery, ``unexplained``, holds what reports took beyond all that: what is spent adds up.
+    that was obeyed, has a row before the first order after it; that of a pause holds what waiting took, and
+    that of a stated battery what it took from the account, or gave back. The last row of a battery,
+    ``unexplained``, holds what reports took beyond all that: what is spent adds up.
     """
     columns = ["vehicle", "battery", "order", "kind"]
     columns += ["planned", "spent", "left", "planned_s", "spent_s", "left_s"]
@@ -152,12 +153,14 @@ def _lines(account: Account, commands: Sequence[Command]) -> list[list[Any]]:
         which = account.battery_of.get(str(order.id), 1)
         row = [which, order.id, kind_of(order), *_amounts(battery), *_amounts(time)]
         rows.append((order_number(order.id), 1, row))
-    pauses = iter(account.pauses)
+    pauses, statements = iter(account.pauses), iter(account.statements)
     for command in commands:
         row = [math.nan, command.order or "", command.action.value, *[math.nan] * 6]
         if command.action is Action.PAUSE and (pause := next(pauses, None)) is not None:
             kind = f"hold {pause.hold}" if pause.hold else "pause"
             row = [pause.battery, "", kind, 0.0, pause.spent, pause.left, 0.0, pause.seconds, pause.left_s]
+        if command.action is Action.BATTERY and (stated := next(statements, None)) is not None:
+            row = [stated.battery, "", "battery", 0.0, stated.spent, stated.left, *[math.nan] * 3]
         rows.append((command.after, 0, row))
     for number, (spent, left) in account.unexplained.items():
         last = max((order_number(id) for id, of in account.battery_of.items() if of == number), default=0)

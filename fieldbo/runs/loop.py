@@ -212,7 +212,9 @@ class Loop:
     def _record_orders(self, orders: Sequence[Order]) -> None:
         if self.record is not None:
             issued = (self.state.agent.issued[str(order.id)] for order in orders)
-            self.record.orders((i.order, i.memory, i.why, i.origin.value) for i in issued)
+            self.record.orders(
+                ((i.order, i.memory, i.why, i.origin.value) for i in issued), self.state.new_scores()
+            )
 
     def _obey(self) -> None:
         """Obey the commands that have arrived, or record why they are refused."""

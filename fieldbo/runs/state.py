@@ -2,12 +2,14 @@
 
 A replay chooses, fits and reads nothing. It takes orders with the policy's memory, fits with their
 hyperparameters, and readings with their values from the record, and recomputes everything else by the same
-steps in the same order. The replayed agent therefore equals the original one to the last bit.
+steps in the same order. The replayed agent therefore equals the original one to the last bit. What no later
+decision needs is not computed: the belief between two orders, and scores that the record has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.agent.agent import Agent
@@ -40,7 +42,8 @@ class RunState:
     name : str
         Name of the run; the ids of its orders begin with it.
     scored : bool
-        Whether to score each step, which may take longer than the replay; without, the curve stays empty.
+        Whether to score each step; without, the curve stays empty. A replay takes the scores of all steps but
+        the last ones from the record, except from old ones.
 
     Attributes
     ----------
@@ -74,6 +77,8 @@ class RunState:
         self.corrected = False
         self.entered: list[Answer] = []
         self._scorer = Scorer(mission) if scored else None
+        self._known: dict[int, Step] = {}  # scores that the record has, by their place in the curve
+        self._written = 0  # how many of the curve it has
 
     @property
     def idle(self) -> list[int]:
@@ -153,7 +158,8 @@ class RunState:
             return False
         del self.outstanding[order]
         if self._scorer is not None:
-            self.curve.append(self._scorer.step(self.agent))
+            known = self._known.pop(len(self.curve), None)
+            self.curve.append(self._scorer.step(self.agent) if known is None else known)
         return True
 
     @on_one_blas_thread
@@ -165,9 +171,18 @@ class RunState:
             repeated.append(fitted)
         return repeated
 
+    def new_scores(self) -> dict[str, Any]:
+        """Return the scores that the record does not have yet, by their place in the curve, to be written."""
+        first, self._written = self._written, len(self.curve)
+        return {str(n): self.curve[n].to_plain() for n in range(first, self._written)}
+
     @on_one_blas_thread
-    def replay(self, rows: Iterable[Row]) -> None:
+    def replay(self, rows: Sequence[Row]) -> None:
         """Apply the next rows of a record."""
+        for row in rows:
+            scores = {int(place): plain for place, plain in row.body.get("scores", {}).items()}
+            self._known |= {n: Step.from_plain(p) for n, p in scores.items() if n >= len(self.curve)}
+            self._written = max([self._written, *(n + 1 for n in scores)])
         for row in rows:
             if row.kind == "end":
                 self.end_reason = EndReason(row.body["reason"])

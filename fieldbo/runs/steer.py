@@ -13,8 +13,10 @@ from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, RefusedError, UnconfirmedError
 from fieldbo.messages import Action, Command
+from fieldbo.mission.amounts import amount
+from fieldbo.mission.mission import Mission
 from fieldbo.runs.commands import append, commands_file
-from fieldbo.runs.load import record_file
+from fieldbo.runs.load import mission_of, record_file
 from fieldbo.runs.record.lock import is_being_written
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.record.rows import Row
@@ -29,6 +31,7 @@ def steer(
     *,
     site: ArrayLike | None = None,
     areas: Sequence[Obstacle] = (),
+    left: float | str | None = None,
     order: str | None = None,
     vehicle: int | None = None,
     by: str = "",
@@ -41,13 +44,16 @@ def steer(
     ----------
     run : Path or str
         A run folder, the ``run.sqlite`` in it, or the name of a run in ``runs/``.
-    action : {"pause", "continue", "skip", "next", "no-go", "home", "stop"}
+    action : {"pause", "continue", "skip", "next", "no-go", "battery", "home", "stop"}
         ``pause``: stay where you are; ``continue`` after it. ``skip``: leave out the site of the outstanding
         query. ``next``: sample at `site` after the outstanding orders. ``no-go``: keep out of `areas`.
-        ``home``: go home and end. ``stop``: hold, and end the process; `fieldbo.resume` continues.
+        ``battery``: `left` is what is left in it now. ``home``: go home and end. ``stop``: hold, and
+        end the process; `fieldbo.resume` continues.
     site : (d,) array, optional
     areas : sequence of Obstacle, optional
         Polygons in the domain's coordinates.
+    left : float or str, optional
+        What is left in the battery now: in the world's cost unit, or text with a unit or a percentage.
     order : str, optional
         The query to skip; by default the one that is outstanding.
     vehicle : int, optional
@@ -76,6 +82,9 @@ def steer(
         A file can't be read or written.
     """
     file = record_file(run)
+    if isinstance(left, str):
+        with Record(file) as record:
+            left = level_in(left, mission_of(record), "left")
     command = Command(
         id=uuid.uuid4().hex,
         action=Action(action) if action in list(Action) else action,  # type: ignore[arg-type]
@@ -83,11 +92,25 @@ def steer(
         order=order,
         site=None if site is None else np.asarray(site, dtype=float),
         areas=tuple(areas),
+        left=left,
         by=by,
     )
     _check_under_way(file)
     append(commands_file(file), command)
     return _confirmed(file, command, wait_s, clock)
+
+
+def level_in(text: str, mission: Mission, where: str) -> float:
+    """Return what is left in a battery according to a text, in the cost unit.
+
+    Raises
+    ------
+    InputError
+        It is no amount of at least 0, or a percentage of an unknown full battery.
+    """
+    unit, given = mission.world.cost_unit, mission.settings.get("agent", {}).get("full_battery")
+    full = None if given is None else amount(given, unit, "agent.full_battery")
+    return amount(text, unit, where, full=full, whole="a full battery", zero=True)
 
 
 def _check_under_way(file: Path) -> None:

@@ -16,7 +16,7 @@ from small_files import mission_text, world_text
 from waiting import SLOW_S, until
 
 import fieldbo
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.mission.load import load_mission
 from fieldbo.runs.advice import advise as module
 from fieldbo.runs.advice.fields import FieldSource
@@ -463,6 +463,54 @@ def test_bad_input_is_rejected_before_any_run(arguments, problem):
 def test_factory_cells_are_not_supported(mission):
     with pytest.raises(InputError, match="advice is not supported"):
         fieldbo.advise(mission, out="out")
+
+
+# -- several batteries -------------------------------------------------------------------------------------
+
+SEVERAL = {"agent": {"battery": 16, "recharge": {"takes_s": 2, "batteries": 2}}}
+
+
+def test_the_number_of_batteries_is_searched_for_in_whole_ones():
+    tried = []
+    scripted_run = scripted(0, 1.0)
+
+    def run_in(numbers, battery, until):
+        tried.append(battery)
+        return scripted_run(numbers, battery, until)
+
+    answer = needed(run_in, 40, 0.9, 0.8, 2000.0, each=1000.0)
+    assert all(battery % 1000.0 == 0 for battery in tried)
+    assert answer.battery % 1000.0 == 0
+    assert successes(answer.trials, 0.9) >= 32
+    fewer = scripted_run(range(40, 80), answer.battery - 1000.0, None)
+    assert successes(fewer, 0.9) < 32
+
+
+def test_advice_on_several_batteries_counts_them_and_their_changes():
+    larger = {"agent": {**SEVERAL["agent"], "battery": 32}}
+    advice = advised(0.6, 0.5, fields=4, overrides=larger)
+    policy = advice["straddle"]
+    assert policy.enough
+    assert policy.battery == 32 * policy.batteries
+    plain = json.loads(Path("out/advice.json").read_text())["policies"]["straddle"]
+    assert (plain["batteries"], plain["changes"]) == (policy.batteries, policy.batteries - 1)
+    assert plain["each"] == 32
+    assert "batteries (of 32.0 " in str(advice)
+    assert f"{policy.batteries}, {counted(policy.batteries - 1, 'change')}" in str(advice)
+    for trial in policy.trials:
+        assert set(trial.needs[1:] % 32) == {0.0}
+
+
+def test_what_to_expect_of_the_batteries_that_a_mission_has():
+    advice = advised(fields=2, overrides=SEVERAL)
+    assert advice["straddle"].batteries == 2
+    assert "2 x 16.0 " in str(advice)
+    more = {"agent": {**SEVERAL["agent"], "recharge": {"takes_s": 2, "batteries": 3}}}
+    again = advised(fields=2, overrides=more)  # in the same folder
+    assert again["straddle"].batteries == 3
+    assert max(t.costs[-1] for t in again["straddle"].trials) > 32 - 6
+    with pytest.raises(InputError, match="different"):
+        advised(fields=2, overrides={"agent": {**SEVERAL["agent"], "battery": 17}})
 
 
 # -- the command -----------------------------------------------------------------------------------------

@@ -443,11 +443,6 @@ def test_a_path_with_another_destination_and_a_recharge_is_refused():
         run(mission)
 
 
-def test_advice_on_several_batteries_is_refused():
-    with pytest.raises(InputError, match="several batteries"):
-        fieldbo.advise("lake-level-set", overrides=settings_with())
-
-
 def test_check_says_how_many_batteries_there_are():
     table = ["agent.home=[0, 0]", "agent.recharge.takes_s=900", "agent.recharge.batteries=3"]
     done = CliRunner().invoke(app, ["check", "lake-level-set", *(f"--set={line}" for line in table)])

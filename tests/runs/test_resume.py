@@ -19,6 +19,7 @@ from waiting import SLOW_S
 from work import lines_run
 
 import fieldbo
+from fieldbo.agent.online_model import OnlineModel
 from fieldbo.belief.model import Model
 from fieldbo.cli.resume import continuing
 from fieldbo.errors import InputError, RecordError, VehicleError
@@ -31,6 +32,7 @@ from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.myopic import EI
 from fieldbo.results import result as outcome
+from fieldbo.results.curve import Scorer
 from fieldbo.runs import folder as folders
 from fieldbo.runs.folder import begin
 from fieldbo.runs.load import load_run, mission_of, notes, record_file
@@ -212,6 +214,41 @@ def test_a_replay_neither_asks_the_policy_nor_fits_the_model(tmp_path, monkeypat
     again = gone_on(mission, tmp_path / "run.sqlite")
     assert again.summary() == result.summary()
     assert repr(again.curve) == repr(result.curve)
+
+
+def test_a_replay_computes_neither_scores_that_the_record_has_nor_beliefs_between_orders(
+    tmp_path, monkeypatch
+):
+    mission = learning(small_mission(Random(), battery=90.0, initial=3))
+    result, log = unbroken(mission, tmp_path)
+    counted = {"scores": 0, "beliefs": 0}
+
+    def counting(name, method):
+        def count(*given):
+            counted[name] += 1
+            return method(*given)
+
+        return count
+
+    monkeypatch.setattr(Scorer, "step", counting("scores", Scorer.step))
+    monkeypatch.setattr(OnlineModel, "_built", counting("beliefs", OnlineModel._built))
+    state = load_state(mission, tmp_path / "run.sqlite")
+    assert repr(state.curve) == repr(list(result.curve))
+    assert sum(kind == "fitted" for kind, _, _ in log) > 2 > counted["beliefs"]
+    assert counted["scores"] == 1  # of the trip home, after which there was no order
+
+
+def test_scores_that_a_record_lacks_are_computed(tmp_path):
+    mission = learning(small_mission(TruVaR(), battery=60.0, initial=3))
+    result, _ = unbroken(mission, tmp_path)
+    with Record(tmp_path / "run.sqlite") as record:
+        rows = record.rows()
+    old = [replace(row, body={k: v for k, v in row.body.items() if k != "scores"}) for row in rows]
+    state = RunState(mission, "run")
+    state.replay(old)
+    assert repr(state.curve) == repr(list(result.curve))
+    assert [*state.new_scores()] == [str(n) for n in range(len(result.curve))]
+    assert state.new_scores() == {}
 
 
 def test_resuming_an_ended_run_returns_its_result_and_writes_nothing(tmp_path):

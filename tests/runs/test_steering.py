@@ -1,10 +1,12 @@
 """Commands to a run under way: what the vehicle does, what the record holds, and what can't be obeyed."""
 
+import csv
 import json
 import sqlite3
 import threading
 from dataclasses import replace
 from functools import partial
+from io import StringIO
 
 import numpy as np
 import pytest
@@ -15,17 +17,20 @@ from waiting import SLOW_S
 
 import fieldbo
 from fieldbo.agent.agent import Agent
+from fieldbo.agent.phase import Phase
 from fieldbo.cli import app
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, RefusedError, UnconfirmedError
 from fieldbo.messages import Action, Command, Lost, Query, Telemetry, from_plain, to_plain
 from fieldbo.mission.areas import areas_in
+from fieldbo.results.tables import ledger_table
 from fieldbo.runs.commands import append
 from fieldbo.runs.explanation.words import command_text
 from fieldbo.runs.folder import begin
 from fieldbo.runs.loop import Stopped
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
+from fieldbo.runs.state import RunState
 from fieldbo.runs.steer import steer
 from fieldbo.testing import SteppedClock, small_mission
 
@@ -118,7 +123,7 @@ def test_an_obeyed_command_keeps_only_what_belongs_to_its_action(mission, tmp_pa
         assert (given.refused, given.site, given.areas, given.order) == ("", None, (), None)
 
 
-@pytest.mark.parametrize("action", ["pause", "continue", "next", "skip", "no-go", "home", "stop"])
+@pytest.mark.parametrize("action", ["pause", "continue", "next", "skip", "no-go", "battery", "home", "stop"])
 @pytest.mark.parametrize("refused", ["", "too far"])
 def test_a_command_with_any_site_can_be_put_into_words(mission, action, refused):
     for site in (None, [1.0], [1.0, 2.0, 3.0]):
@@ -198,8 +203,6 @@ def test_a_run_that_died_between_commands_goes_on_as_if_it_had_not(mission, tmp_
     whole, _, rows = steered(mission, tmp_path, EVERYTHING)
     place = [k for k, row in enumerate(rows) if row.kind == "command"][cut - 1]
     agents = [Agent(mission, "run"), Agent(mission, "run")]
-    from fieldbo.runs.state import RunState
-
     states = [RunState(mission, "run"), RunState(mission, "run")]
     states[0].replay(rows)
     states[1].replay(rows[: place + 1])
@@ -233,6 +236,9 @@ def test_a_run_that_died_between_commands_goes_on_as_if_it_had_not(mission, tmp_
             "lies entirely outside the domain",
         ),
         (command("pause", vehicle=3), "there is no vehicle 3"),
+        (command("battery"), "it is not said what is left"),
+        (command("battery", left=40.5), "is more than the battery, 40 s"),
+        (command("battery", left=4.0, vehicle=3), "there is no vehicle 3"),
     ],
 )
 def test_a_command_that_cannot_be_obeyed_is_recorded_with_why_and_changes_nothing(tmp_path, wanted, why):
@@ -422,6 +428,9 @@ def test_the_command_line_confirms_refuses_and_explains(under_way):
         (["no-go", "0,0; 1,1"], "2 different corners"),
         (["no-go", "0,0; 1,1; 0,1; 1,0"], "crosses"),
         (["pause", "now"], "nothing"),
+        (["battery"], "what is left"),
+        (["battery", "nan"], "a number with its unit"),
+        (["battery", "4 kWh"], "is in kWh"),
     ],
 )
 def test_arguments_that_make_no_sense_give_nothing_to_the_run(under_way, arguments, why):
@@ -517,6 +526,8 @@ def test_a_wanted_site_is_refused_if_those_before_it_leave_too_little():
         {"action": "pause", "hold": "ghost"},
         {"action": "skip", "order": ["run/0"]},
         {"action": "pause", "refused": "no"},
+        {"action": "battery", "left": -1.0},
+        {"action": "battery", "left": "much"},
     ],
 )
 def test_a_command_that_somebody_forged_does_not_end_a_run(mission, tmp_path, forged):
@@ -530,3 +541,83 @@ def test_a_command_that_somebody_forged_does_not_end_a_run(mission, tmp_path, fo
     assert result.end_reason is not None
     assert not any(c.hold for c in commands_in(rows))
     assert commands_in(rows)[-1].action == "continue"
+
+
+# -- what is left in the battery ---------------------------------------------------------------------------
+
+
+def ledger_of(result):
+    return list(csv.DictReader(StringIO(ledger_table(result.accounts, result.commands).decode())))
+
+
+def test_a_lower_level_counts_at_once_and_the_ledger_adds_up(mission, tmp_path):
+    (tmp_path / "plain").mkdir()
+    plain, _, _ = steered(mission, tmp_path / "plain", {})
+    result, _, rows = steered(mission, tmp_path, {5: command("battery", left=20.0)})
+
+    (given,) = commands_in(rows)
+    assert (given.refused, given.counted, given.vehicle) == ("", 20.0, 0)
+    assert len(result.observations) < len(plain.observations)
+    table = ledger_of(result)
+    (stated,) = [row for row in table if row["kind"] == "battery"]
+    assert float(stated["left"]) == 20.0
+    assert float(stated["spent"]) > 0
+    assert sum(float(row["spent"] or 0) for row in table) == pytest.approx(60.0 - result.accounts[0].left)
+    assert np.array_equal(result.path[-1], mission.vehicles[0].home)
+    assert any("battery" in note for note in result.notes)
+
+
+def test_a_higher_level_gives_back_what_a_false_report_took_and_no_more(mission):
+    agent = Agent(mission)
+    order = agent.ask()
+    agent.tell(order.observed(1.0, noise_variance=0.01))
+    declared = agent.vehicles[0].ledger.left
+    agent.tell(Telemetry(0, agent.vehicles[0].position, declared - 15.0, agent.vehicles[0].time_s + 1.0))
+    assert agent.vehicles[0].ledger.left == pytest.approx(declared - 15.0)
+    for left, counted in ((declared - 5.0, declared - 5.0), (60.0, declared), (30.0, 30.0), (60.0, declared)):
+        given = agent.completed(command("battery", left=left))
+        assert given.counted == pytest.approx(counted)
+        agent.tell(given)
+        assert agent.vehicles[0].ledger.left == pytest.approx(counted)
+
+
+def test_no_gauge_gives_back_what_a_person_took(mission):
+    agent = Agent(mission)
+    agent.tell(agent.ask().observed(1.0, noise_variance=0.01))
+    agent.tell(agent.completed(command("battery", left=20.0)))
+    agent.tell(Telemetry(0, agent.vehicles[0].position, 55.0, agent.vehicles[0].time_s + 1.0))
+    assert agent.vehicles[0].ledger.left == pytest.approx(20.0)
+
+
+def test_a_level_that_is_cut_says_so(mission):
+    agent = Agent(mission)
+    agent.tell(agent.ask().observed(1.0, noise_variance=0.01))
+    given = agent.completed(command("battery", left=60.0))
+    assert f"the run counts with {given.counted:,.6g} s" in command_text(mission, given)
+    assert from_plain(to_plain(given)).counted == given.counted
+
+
+@pytest.mark.parametrize("left", [-1.0, float("nan"), float("inf"), True, "4"])
+def test_a_level_that_is_no_amount_is_an_error(left):
+    with pytest.raises(InputError, match="left"):
+        command("battery", left=left)
+
+
+def test_a_run_that_died_after_a_statement_goes_on_as_if_it_had_not(mission, tmp_path):
+    for folder in ("whole", "cut"):
+        (tmp_path / folder).mkdir()
+    whole, _, rows = steered(mission, tmp_path / "whole", {5: command("battery", left=30.0)})
+    place = next(k for k, row in enumerate(rows) if row.kind == "command")
+    states = [RunState(mission, "run"), RunState(mission, "run")]
+    states[0].replay(rows)
+    states[1].replay(rows[: place + 1])
+    states[1].replay(rows[place + 1 :])
+    assert states[0].result().summary() == states[1].result().summary() == whole.summary()
+
+
+def test_a_battery_that_is_out_of_use_is_not_stated(mission):
+    agent = Agent(mission)
+    agent.vehicles[0].phase = Phase.CHANGING
+    assert "being changed" in agent.completed(command("battery", left=3.0)).refused
+    agent.vehicles[0].phase = Phase.ENDED
+    assert "is over" in agent.completed(command("battery", left=3.0)).refused

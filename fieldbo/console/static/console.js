@@ -223,6 +223,7 @@
     by("no-go").disabled = !live || !map;
     by("home").disabled = !live || !some.some((v) => v.can_go_home && !v.sent_home);
     by("stop").disabled = !live;
+    by("left-send").disabled = !live;
   }
 
   async function post(address, content) {
@@ -306,6 +307,16 @@
         command(title, action === "skip" && order ? { action: action, order: order.id } : { action: action });
       }
     });
+  });
+
+  by("battery").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const left = by("left").value.trim(), title = "State what is left in the battery";
+    const text = "The run counts with " + left + " from now on, or with less if its orders took more.";
+    if (left && (await confirmed(title + "?", text, "State it"))) {
+      command(title, { action: "battery", left: left });
+      by("left").value = "";
+    }
   });
 
   /* -- picking a place, or an area ---------------------------------------------------------------------- */

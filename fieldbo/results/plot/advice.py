@@ -15,11 +15,27 @@ from fieldbo.results.plot.style import SERIES
 
 
 class Expected(NamedTuple):
-    """Scores of one policy: quantiles (5, k) over the fields at costs (k,), up to a battery."""
+    """Scores of one policy: quantiles (5, k) over the fields at costs (k,), up to a battery.
+
+    Where the mission changes it, `battery` is what all batteries hold together, and `each` what one holds.
+    """
 
     costs: Array
     quantiles: Array
     battery: float
+    each: float | None = None
+
+    def words(self, unit: str) -> str:
+        """Return the battery, or the batteries, in words.
+
+        Examples
+        --------
+        >>> Expected(np.ones(1), np.ones((5, 1)), 7200.0, 1200.0).words("s")
+        '6 x 1,200 s'
+        """
+        if self.each is None:
+            return f"{self.battery:,.4g} {unit}"
+        return f"{round(self.battery / self.each)} x {self.each:,.4g} {unit}"
 
 
 def advice_picture(
@@ -51,12 +67,13 @@ def advice_picture(
     if score.better == "smaller":
         floor = floor_of(np.concatenate([e.quantiles[2] for e in expected.values()]))
         plain_log(ax)
-    for number, (policy, (costs, quantiles, battery)) in enumerate(expected.items()):
+    for number, (policy, of) in enumerate(expected.items()):
+        costs, quantiles, battery = of.costs, of.quantiles, of.battery
         colour = SERIES[number % len(SERIES)]
         lines = np.maximum(quantiles, floor)
         for low, high, alpha in ((0, 4, 0.12), (1, 3, 0.2)):
             ax.fill_between(costs, lines[low], lines[high], color=colour, alpha=alpha, linewidth=0)
-        ax.plot(costs, lines[2], color=colour, linewidth=1.8, label=f"{policy}: {battery:,.4g} {unit}")
+        ax.plot(costs, lines[2], color=colour, linewidth=1.8, label=f"{policy}: {of.words(unit)}")
         ax.axvline(battery, color=colour, linewidth=1.2, linestyle="--")
         if target is not None:
             ax.plot([battery], [target], "o", color=colour, clip_on=False, zorder=5)

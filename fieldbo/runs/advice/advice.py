@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.errors import counted
 from fieldbo.results.metrics import Score
 from fieldbo.runs.advice.search import Needed, quantile, share_interval, successes
 from fieldbo.runs.advice.trial import Trial
@@ -37,6 +38,8 @@ class PolicyAdvice:
         F1 to reach.
     needed : Needed or None
         What the search found; None if a battery was given.
+    each : float or None
+        What one battery holds if the mission changes it: `battery` is what all hold together. None otherwise.
     """
 
     policy: str
@@ -45,6 +48,12 @@ class PolicyAdvice:
     score: Score
     target: float | None = None
     needed: Needed | None = None
+    each: float | None = None
+
+    @property
+    def batteries(self) -> int:
+        """Number of batteries."""
+        return 1 if self.each is None else round(self.battery / self.each)
 
     @property
     def enough(self) -> bool:
@@ -96,6 +105,9 @@ class PolicyAdvice:
             "at": costs,
             "quantiles": dict(zip(map(str, QUANTILES), self.scores(np.array(costs)).tolist(), strict=True)),
         }
+        if self.each is not None:
+            changes = {"batteries": self.batteries, "changes": self.batteries - 1, "each": self.each}
+            plain = {"battery": self.battery, **changes, **plain}
         if self.target is not None:
             plain |= {"reached": self.reached, "reached_interval90": list(self.reached_interval)}
         if self.needed is not None:
@@ -180,21 +192,21 @@ def _lines(advice: Advice) -> list[str]:
 
 
 def _needed_lines(advice: Advice) -> list[str]:
-    unit = advice.cost_unit
-    rows = [
-        ["policy", f"battery ({unit})", "fresh fields that reach it", f"half of the fields need ({unit})"]
-    ]
+    unit, each = _unit(advice), advice.policies[0].each
+    what = "battery" if each is None else "batteries"
+    rows = [["policy", f"{what} ({unit})", "fresh fields that reach it", f"half of the fields need ({unit})"]]
     for p in advice.policies:
         middle, low, high = p.half()
-        battery = _amount(p.battery) if p.enough else f"more than {_amount(p.battery)}"
-        half = (
-            f"{_amount(middle)} ({_amount(low)} {f'to {_amount(high)}' if np.isfinite(high) else 'or more'})"
-            if np.isfinite(middle)
-            else "more than half do not reach it"
-        )
+        battery = _size(p, p.battery) if p.enough else f"more than {_size(p, p.battery)}"
+        if p.each is not None and p.enough:
+            battery += f", {counted(p.batteries - 1, 'change')}"
+        most = f"to {_size(p, high)}" if np.isfinite(high) else "or more"
+        half = "more than half do not reach it"
+        if np.isfinite(middle):
+            half = f"{_size(p, middle)} ({_size(p, low)} {most})"
         rows.append([p.policy, battery, _share(p), half])
     return [
-        f"battery to reach F1 {advice.target:g} with probability {advice.probability:g}, with the trip home, "
+        f"{what} to reach F1 {advice.target:g} with probability {advice.probability:g}, with the trip home, "
         "reserve and margin; (90% intervals)",
         *_columns(rows),
     ]
@@ -202,9 +214,9 @@ def _needed_lines(advice: Advice) -> list[str]:
 
 def _reached_lines(advice: Advice) -> list[str]:
     rows = [
-        ["policy", f"battery ({advice.cost_unit})", f"fields that reach F1 {advice.target:g} (90% interval)"]
+        ["policy", f"battery ({_unit(advice)})", f"fields that reach F1 {advice.target:g} (90% interval)"]
     ]
-    rows += [[p.policy, _amount(p.battery), _share(p)] for p in advice.policies]
+    rows += [[p.policy, _size(p, p.battery), _share(p)] for p in advice.policies]
     return _columns(rows)
 
 
@@ -221,13 +233,28 @@ def _expected_lines(advice: Advice) -> list[str]:
     for p in advice.policies:
         low, middle, high = p.scores(p.battery * np.array(FRACTIONS))[[0, 2, 4]]
         cells = [f"{m:.3g} ({a:.3g} to {b:.3g})" for a, m, b in zip(low, middle, high, strict=True)]
-        rows.append([p.policy, f"{_amount(p.battery)} {unit}", *cells, f"{p.answered} of {len(p.trials)}"])
+        rows.append([p.policy, _sizes(p, unit), *cells, f"{p.answered} of {len(p.trials)}"])
     return [f"{name} to expect: median (central 80%) over {len(p.trials)} fields", *_columns(rows)]
 
 
 def _notes(advice: Advice) -> list[str]:
     notes = [f"note: {note}" for note in advice.notes]
     return ["", *notes, "The advice holds if the field is like the drawn ones."]
+
+
+def _unit(advice: Advice) -> str:
+    """Return what the batteries of advice are counted in."""
+    each = advice.policies[0].each
+    return advice.cost_unit if each is None else f"of {_amount(each)} {advice.cost_unit}"
+
+
+def _size(p: PolicyAdvice, battery: float) -> str:
+    """Return a battery as an amount, or as a number of batteries."""
+    return _amount(battery) if p.each is None else f"{round(battery / p.each)}"
+
+
+def _sizes(p: PolicyAdvice, unit: str) -> str:
+    return f"{_amount(p.battery)} {unit}" if p.each is None else f"{p.batteries} x {_amount(p.each)} {unit}"
 
 
 def _amount(x: float) -> str:

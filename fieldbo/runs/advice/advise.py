@@ -61,7 +61,9 @@ def advise(
     on_estimate: Callable[[float], object] | None = None,
     on_progress: Progress | None = None,
 ) -> Advice:
-    """Say which battery a mission needs, or what to expect of a battery.
+    """Say which battery a mission needs, or how many, or what to expect of a battery.
+
+    Where the mission changes its battery (``recharge``), the number of batteries is searched for.
 
     The mission is simulated as it is, from its start, in fields that are drawn from its belief: from the
     posterior given its earlier readings and the survey of its world, or else from the prior. A world without
@@ -203,7 +205,7 @@ class _Work:
         """Measure with a few runs of each policy how long the missing ones take."""
         until, left_s = self.target if search else None, 0.0
         for policy, case in self.cases.items():
-            battery = case.mission.vehicles[0].battery
+            battery = case.mission.vehicles[0].capacity
             self._stage = f"{policy}: measuring how long a run takes"
             trials = self._run(policy, [0], battery, until)
             if trials[0].seconds < _LONG_S and self.fields > 1:  # the first run may have compiled loops
@@ -234,20 +236,22 @@ class _Work:
             self._stage = f"{policy}: {doing} with {battery:,.4g} {unit}"
             return self._run(policy, numbers, battery, until)
 
-        first = self.cases[policy].mission.vehicles[0].battery
-        result = needed(run, self.fields, self.target, probability, first)
+        spec = self.cases[policy].mission.vehicles[0]
+        each = None if spec.recharge is None else spec.battery
+        result = needed(run, self.fields, self.target, probability, spec.capacity, each)
         battery = result.largest if result.battery is None else result.battery
         score = ANSWERS[type(self.cases[policy].mission.question)].score
-        return PolicyAdvice(policy, battery, result.trials, score, self.target, result)
+        return PolicyAdvice(policy, battery, result.trials, score, self.target, result, each)
 
     def expected(self, policy: str) -> PolicyAdvice:
         """Run the mission with the given battery, or its own."""
         mission = self.cases[policy].mission
-        battery = mission.vehicles[0].battery
+        spec = mission.vehicles[0]
+        battery, each = spec.capacity, None if spec.recharge is None else spec.battery
         self._stage = f"{policy}: running with {battery:,.4g} {mission.world.cost_unit}"
         trials = self._run(policy, range(self.fields), battery, None)
         return PolicyAdvice(
-            policy, battery, tuple(trials), ANSWERS[type(mission.question)].score, self.target
+            policy, battery, tuple(trials), ANSWERS[type(mission.question)].score, self.target, each=each
         )
 
     def _run(self, policy: str, numbers: Sequence[int], battery: float, until: float | None) -> list[Trial]:
@@ -304,13 +308,20 @@ def _mark(mission: Mission, seed: int) -> str:
     description["versions"] = description["versions"]["fieldbo"]
     settings = {key: value for key, value in description["settings"].items() if key != "policy"}
     shared = {k: v for k, v in description.items() if k not in ("policy", "settings", "plugins", "crew")}
-    crew = [{k: v for k, v in vehicle.items() if k != "battery"} for vehicle in description["crew"]]
-    agent = {k: v for k, v in settings.get("agent", {}).items() if k != "battery"}
+    crew = [_without_battery(vehicle) for vehicle in description["crew"]]
+    agent = _without_battery(settings.get("agent", {}))
     parts = (
         [shared, {**settings, "agent": agent}, crew, seed],
         [description["policy"], description.get("plugins")],
     )
     return "-".join(_digest(part) for part in parts)
+
+
+def _without_battery(agent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a vehicle without its battery or, where it changes them, without their number."""
+    if not (recharge := agent.get("recharge")):
+        return {k: v for k, v in agent.items() if k != "battery"}
+    return {**agent, "recharge": {k: v for k, v in recharge.items() if k != "batteries"}}
 
 
 def _digest(part: Any) -> str:

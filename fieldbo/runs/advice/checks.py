@@ -50,13 +50,6 @@ def check_supported(mission: Mission, target: float | None, policy: str) -> None
             expected='costs = "declared"',
             where="agent.costs",
         )
-    if any(spec.recharge is not None for spec in mission.vehicles):
-        raise InputError(
-            "the mission has several batteries, on which advice is not supported",
-            expected="one battery",
-            where="agent.recharge",
-            fix="delete recharge: the advice then says what one battery does, or which one you would need",
-        )
     if len(mission.vehicles) > 1:
         raise InputError(f"{len(mission.vehicles)} vehicles", expected="one vehicle", where="MISSION")
     if target is not None and isinstance(mission.question, Optimum):

@@ -25,6 +25,13 @@ def question_asked(mission: Mission) -> str:
     return question_text(mission.question, quantity)
 
 
+def _largest(p: PolicyAdvice, unit: str) -> str:
+    """Return the largest battery that was tried, in words."""
+    if p.each is None:
+        return f"{p.battery:,.4g} {unit}, the largest battery"
+    return f"{p.batteries} batteries, the most"
+
+
 def notes(policies: Sequence[PolicyAdvice], redrawn: int, mission: Mission, probability: float) -> list[str]:
     """Return what the runs say about how far to trust the advice."""
     said = list[str]()
@@ -64,10 +71,10 @@ def notes(policies: Sequence[PolicyAdvice], redrawn: int, mission: Mission, prob
             low, high = share_interval(p.reached, len(p.trials))
             said.append(
                 f"{p.policy}: the target is not reached with probability {probability:g} even with "
-                f"{p.battery:,.4g} {unit}, the largest battery tried ({p.reached / len(p.trials):.2f}, "
+                f"{_largest(p, unit)} tried ({p.reached / len(p.trials):.2f}, "
                 f"{low:.2f} to {high:.2f})"
             )
-        if p.battery > full_battery:
+        if (p.each or p.battery) > full_battery:
             said.append(f"{p.policy}: this is more than the full battery of {full_battery:,.4g} {unit}")
     if spec.time_limit_s is not None:
         said.append(f"time_limit_s = {spec.time_limit_s:g} limits every run, whatever the battery")

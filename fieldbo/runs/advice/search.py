@@ -31,6 +31,9 @@ _CLOSE = 1.05  # ratio of two batteries between which none is tried
 _STEP = 1.25  # to the next battery, where the needs do not tell
 _TAIL = 0.05  # on either side of a 90% interval
 
+Rounded = Callable[[float], float]
+"""Rounds an amount up to a battery that can be had."""
+
 Run = Callable[[Sequence[int], float, float | None], list[Trial]]
 """``run(fields, battery, until)`` returns the trials in these fields."""
 
@@ -57,7 +60,9 @@ class Needed:
     trials: tuple[Trial, ...]
 
 
-def needed(run: Run, fields: int, target: float, probability: float, first: float) -> Needed:
+def needed(
+    run: Run, fields: int, target: float, probability: float, first: float, each: float | None = None
+) -> Needed:
     """Return the battery with which a mission reaches a target in a share `probability` of the fields.
 
     Parameters
@@ -69,20 +74,22 @@ def needed(run: Run, fields: int, target: float, probability: float, first: floa
     probability : float
     first : float
         Battery to begin with.
+    each : float, optional
+        What one of several batteries holds: only multiples of it are tried.
 
     Raises
     ------
     InputError
         There are too few fields for the probability.
     """
-    rank = rank_of(fields, probability)
+    rank, up = rank_of(fields, probability), rounded_up if each is None else multiples_of(each)
     largest = LARGEST * first
     needs = _needs(run, fields, target, rank, first)
     ordered = np.sort(needs)
     fresh = range(fields, 2 * fields)
     wanted = int(np.ceil(probability * fields - 1e-9))
     low, high, answer = 0.0, np.inf, list[Trial]()
-    battery = rounded_up(float(ordered[rank - 1]))
+    battery = up(float(ordered[rank - 1]))
     for _ in range(CHECKS):
         if not battery <= largest:
             battery = largest
@@ -96,7 +103,9 @@ def needed(run: Run, fields: int, target: float, probability: float, first: floa
             high, answer = battery, trials
             if not _too_many(reached, fields, probability):
                 break
-        battery = _next(ordered, rank - 1 + wanted - reached, low, high)
+        battery = _next(ordered, rank - 1 + wanted - reached, low, high, up)
+        if each is not None and battery >= high:
+            battery = up(high - each)
         if high <= low * _CLOSE or not low < battery < high:
             break
     if not answer:
@@ -117,7 +126,7 @@ def _needs(run: Run, fields: int, target: float, rank: int, first: float) -> Arr
         battery *= 2.0
 
 
-def _next(ordered: Array, index: int, low: float, high: float) -> float:
+def _next(ordered: Array, index: int, low: float, high: float, up: Rounded) -> float:
     """Return the battery to run next, between one that is not enough and one that is, or may be too large.
 
     Parameters
@@ -128,13 +137,14 @@ def _next(ordered: Array, index: int, low: float, high: float) -> float:
         Of the need that would make up for what the fresh fields lack, or have too much.
     low, high : float
         0 and infinity where there is none yet.
+    up : callable
     """
     if low > 0 and np.isfinite(high):
-        return rounded_up(float(np.sqrt(low * high)))
+        return up(float(np.sqrt(low * high)))
     guess = float(ordered[min(max(index, 0), len(ordered) - 1)])
     if np.isinf(high):
-        return rounded_up(max(guess, _CLOSE * low) if low < guess < np.inf else _STEP * low)
-    return rounded_up(max(min(guess, high / _STEP), float(ordered[0])))
+        return up(max(guess, _CLOSE * low) if low < guess < np.inf else _STEP * low)
+    return up(max(min(guess, high / _STEP), float(ordered[0])))
 
 
 def rounded_up(battery: float) -> float:
@@ -150,6 +160,18 @@ def rounded_up(battery: float) -> float:
     digits = 2 - int(np.floor(np.log10(battery)))
     scaled = battery * 10.0**digits
     return float(f"{np.ceil(scaled * (1 - 1e-12)) * 10.0**-digits:.3g}")
+
+
+def multiples_of(each: float) -> Rounded:
+    """Return a function that rounds an amount up to a whole number of batteries.
+
+    Examples
+    --------
+    >>> up = multiples_of(60.0)
+    >>> up(1.0), up(120.0), up(121.0)
+    (60.0, 120.0, 180.0)
+    """
+    return lambda amount: amount if not np.isfinite(amount) else float(np.ceil(amount / each - 1e-9)) * each
 
 
 def successes(trials: Sequence[Trial], target: float) -> int:

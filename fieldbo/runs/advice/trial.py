@@ -16,6 +16,7 @@ from fieldbo.errors import FieldboError
 from fieldbo.messages import Event, Observation
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.metrics import score_at_costs
@@ -45,7 +46,7 @@ class Task:
         By which the table calls it.
     draw : Draw
     battery : float
-        In the world's cost unit.
+        In the world's cost unit; what all batteries hold together, if the vehicle changes them.
     until : float or None
         F1 after which the trial may end, once it has held it for a while; None to run the mission as it is.
     """
@@ -142,7 +143,9 @@ def tried(task: Task) -> Trial:
 
 
 def in_field(mission: Mission, draw: Draw, battery: float) -> Mission:
-    """Return a mission in a drawn field, with a battery; the field's number changes the seed, too.
+    """Return a mission in a drawn field, with a battery, or with several that hold as much together.
+
+    The field's number changes the seed, too.
 
     A threshold at a quantile of the true values becomes that of the drawn field.
     """
@@ -154,8 +157,26 @@ def in_field(mission: Mission, draw: Draw, battery: float) -> Mission:
         mission,
         world=world,
         question=question_in(mission, draw.values),
-        vehicles=tuple(replace(vehicle, battery=battery) for vehicle in mission.vehicles),
+        vehicles=tuple(with_capacity(vehicle, battery) for vehicle in mission.vehicles),
         seed=mission.seed + draw.number,
+    )
+
+
+def with_capacity(vehicle: VehicleSpec, capacity: float) -> VehicleSpec:
+    """Return a vehicle with a battery of this capacity; with several, their number changes.
+
+    Examples
+    --------
+    >>> from fieldbo.mission.vehicle_spec import Recharging
+    >>> one = VehicleSpec(battery=60, start=[0.0], home=[0.0])
+    >>> several = replace(one, recharge=Recharging(takes_s=9, batteries=2))
+    >>> with_capacity(one, 180.0).battery, with_capacity(several, 180.0).batteries
+    (180.0, 3)
+    """
+    if vehicle.recharge is None:
+        return replace(vehicle, battery=capacity)
+    return replace(
+        vehicle, recharge=replace(vehicle.recharge, batteries=max(1, round(capacity / vehicle.battery)))
     )
 
 
@@ -196,6 +217,8 @@ class _Watch:
         if spec.home is not None:
             back = float(cost.travel(self._position[None], spec.home[None], step.time_s)[0, 0])
         need = before + (step.cost - before + back) * (1.0 + spec.margin) + spec.reserve
+        if spec.recharge is not None:  # the ledger keeps what each battery needs to get home
+            need = step.battery * spec.battery
         self.costs.append(step.cost)
         self.needs.append(max(need, self.needs[-1]))
         self.scores.append(float(getattr(step, self._column)))

@@ -113,10 +113,28 @@ def command_text(mission: Mission, command: Command) -> str:
         text += f": order {command.order}"
     elif command.action is Action.NO_GO and command.areas:
         text += f": {', '.join(area.name for area in command.areas)}"
+    elif command.action is Action.BATTERY and command.left is not None:
+        text += f": {level_text(mission, command)}"
     if command.hold:
         text += f" (hold: {command.hold})"
     several = len(mission.vehicles) > 1 and command.vehicle is not None
     return f"{text} (vehicle {command.vehicle})" if several else text
+
+
+def level_text(mission: Mission, command: Command) -> str:
+    """Return what a person says is left in a battery, and what the run counts with if that is less.
+
+    Examples
+    --------
+    >>> from fieldbo.testing.small import small_mission
+    >>> level_text(small_mission(), Command("a", "battery", left=40.0, counted=35.5))
+    '40 s left; the run counts with 35.5 s, as its orders took the rest'
+    """
+    unit, left, counted = mission.world.cost_unit, command.left, command.counted
+    text = f"{left:,.6g} {unit} left"
+    if left is None or counted is None or counted >= left:
+        return text
+    return f"{text}; the run counts with {counted:,.6g} {unit}, as its orders took the rest"
 
 
 def command_line(mission: Mission, command: Command) -> str:

@@ -330,9 +330,16 @@ class Record:
         """Write an order with the memory and reasons of its policy and its origin, before it is sent."""
         self.orders([(order, memory, why, origin)])
 
-    def orders(self, batch: Iterable[tuple[Order, Any, Mapping[str, Any] | None, str | None]]) -> None:
-        """Write the orders of a batch, each as `order` does, in one transaction."""
-        self._append(
+    def orders(
+        self,
+        batch: Iterable[tuple[Order, Any, Mapping[str, Any] | None, str | None]],
+        scores: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the orders of a batch, each as `order` does, in one transaction.
+
+        With the first of them, write the `scores` of steps since the orders before.
+        """
+        rows = [
             (
                 kind_of(order),
                 order.id,
@@ -340,7 +347,10 @@ class Record:
                 {"message": to_plain(order), "memory": memory, "why": _plain(why), "origin": origin},
             )
             for order, memory, why, origin in batch
-        )
+        ]
+        if scores:
+            rows[0][-1]["scores"] = dict(scores)
+        self._append(rows)
 
     def event(self, event: Event) -> None:
         """Write an event, before the agent gets it."""

@@ -30,7 +30,8 @@ class Row:
         Id of the order that the row belongs to.
     body : dict
         The plain form of the ``message``; an order also has ``memory``, ``why`` and, except
-        in old records, ``origin``. A stop has ``vehicle``, ``reason``, ``memory`` and ``why``, a note
+        in old records, ``origin``, and the ``scores`` of steps since the order before, by their place in the
+        curve. A stop has ``vehicle``, ``reason``, ``memory`` and ``why``, a note
         ``text``, a session ``session`` and ``why``, and vehicles ``vehicles``, their settings.
     """
 
