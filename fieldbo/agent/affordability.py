@@ -20,6 +20,8 @@ from fieldbo.costs.limits import Limit
 from fieldbo.messages import GoHome, Order, Query, Recharge
 from fieldbo.mission.vehicle_spec import VehicleSpec
 
+_ROUNDING = 1e-9
+
 _STOPS = 8
 """At how many points of each leg a vehicle may break off, when that is checked."""
 
@@ -389,5 +391,5 @@ class Affordability:
 
         A gauge that shows more is believed here: to stay out there would be no safer.
         """
-        left = self.ledger.left + self.ledger.surplus
+        left = (self.ledger.left + self.ledger.surplus) * (1.0 + _ROUNDING)
         return float(self.return_cost(np.stack(self.places)).max()) <= left
