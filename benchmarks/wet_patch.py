@@ -16,12 +16,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from fieldbo import load_mission, run
-from fieldbo._numerics.streams import stream
+from fieldbo import Record, load_mission, run
 from fieldbo.belief.question import Optimum
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.messages import Observation, Query, order_number
@@ -35,11 +35,10 @@ SHARE = 0.1
 
 @dataclass(frozen=True)
 class Case:
-    """A mission, where its readings fail, and its settings."""
+    """A mission, and whether its readings fail anywhere instead of in a patch."""
 
     mission: str
     scattered: bool = False
-    keys: tuple[tuple[str, Any], ...] = ()
 
 
 CASES = {
@@ -68,7 +67,7 @@ class Unreliable(Simulated):
 
     def _visit(self, query: Query) -> Observation:
         seen = super()._visit(query)
-        fails = stream(self.mission.seed, "failures", order_number(query.id)).random() < SHARE
+        fails = np.random.default_rng([self.mission.seed, order_number(query.id)]).random() < SHARE
         return replace(seen, values=np.full(len(seen.values), np.nan)) if fails else seen
 
 
@@ -85,7 +84,8 @@ def outcome(name: str, limit: float, number: int) -> Outcome:
     case = CASES[name]
     mission = replace(load_mission(case.mission, {"seed": number}), failure_limit=limit)
     if case.scattered:
-        result = run(mission, [Unreliable(mission)])
+        with TemporaryDirectory() as folder, Record.create(Path(folder) / "run.sqlite", "run", {}) as record:
+            result = run(mission, [Unreliable(mission)], record)
     else:
         world = replace(mission.world, unreadable=(patch(mission, number),))
         result = run(replace(mission, world=world))

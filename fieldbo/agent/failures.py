@@ -97,6 +97,7 @@ class Failures:
         self._outcomes: list[bool] = []
         self._sums = np.empty((len(_SCALES), 2, 0))
         self._chosen: tuple[int, int | None] | None = None
+        self._avoided: tuple[int, Mask | None] | None = None
 
     # -- what happened ---------------------------------------------------------------------------------
 
@@ -189,8 +190,10 @@ class Failures:
         """Sites (N,) where a reading fails with a probability above the limit; None without any."""
         if not self.known or self.limit >= 1.0 or not self.local:
             return None
-        avoided = self.chances > self.limit
-        return avoided if avoided.any() else None
+        if self._avoided is None or self._avoided[0] != len(self._taken):
+            avoided = self.chances > self.limit
+            self._avoided = len(self._taken), avoided if avoided.any() else None
+        return self._avoided[1]
 
     def _scale(self) -> int | None:
         """Return which length scale predicts the outcomes best; None if places do not matter."""
