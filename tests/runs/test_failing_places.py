@@ -6,8 +6,11 @@ import pytest
 import fieldbo
 from fieldbo.errors import InputError
 from fieldbo.messages import Observation, Query, to_plain
+from fieldbo.pages.report import report_page
+from fieldbo.results.plot.maps import layer_picture
 from fieldbo.runs import folder as folders
 from fieldbo.runs.explanation.explain import explain
+from fieldbo.runs.export import read_run
 from fieldbo.runs.load import load_run, mission_of
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.record.rows import ORDERS
@@ -76,6 +79,9 @@ def wet(tmp_path):
     return fieldbo.load_mission(tmp_path / "wall.toml")
 
 
+SHORT = {"agent": {"battery": 100}}
+
+
 class Died(BaseException):
     """The death of a process: nothing catches it."""
 
@@ -137,6 +143,20 @@ def test_an_explanation_names_what_is_avoided(wet, tmp_path):
     folder = begun(wet, tmp_path / "run")
     number = max(n for n, (_, why) in enumerate(orders(folder)) if why and "failures" in why)
     assert "sites are avoided, where a reading is likely to fail" in explain(folder, number).text
+
+
+def test_the_pictures_and_the_report_show_how_likely_a_failure_is(wet, tmp_path):
+    folder = begun(wet, tmp_path / "run")
+    result = load_run(folder).result()
+    axes = layer_picture(result, "failure").axes[0]
+    assert axes.get_title() == "probability that a reading fails"
+    crosses = next(line for line in axes.lines if line.get_marker() == "x")
+    assert len(crosses.get_xdata()) == np.isnan(result.values).sum()
+    page = report_page(read_run(folder)).decode()
+    assert page.count("probability that a reading fails") >= 1
+    with_others = load_run(begun(fieldbo.load_mission("lake-level-set", SHORT), tmp_path / "lake")).result()
+    with pytest.raises(InputError, match="its readings do not fail in some places"):
+        layer_picture(with_others, "failure")
 
 
 def test_readings_fail_in_the_patch_and_nowhere_else(wet):
