@@ -117,7 +117,8 @@ def _failures(agent: Agent) -> Iterator[str]:
         yield f"a reading is likely to fail at {counted(int(likely.sum()), 'site')}{avoided}"
     for sites, corners in found[:_MOST_PATCHES]:
         failed, whole = failures.counts(sites)
-        where = place_text(domain, domain.sites[sites].mean(axis=0))
+        centre = domain.sites[sites].mean(axis=0)
+        where = place_text(domain, domain.sites[domain.nearest(centre)])
         area = "; ".join(f"{round(x, 3)},{round(y, 3)}" for x, y in corners.tolist())
         yield (
             f"readings fail around {where}: {failed} of {whole} did. They are likely to at "

@@ -24,7 +24,6 @@ from fieldbo.results.plot.style import (
     CLASS,
     CLASS_OR_UNKNOWN,
     HOPE,
-    RED,
     SPREAD,
     VALUE,
     Look,
@@ -281,7 +280,7 @@ def _reading_dots(ax: Axes, outcome: Outcome) -> dict[str, Artist]:
     failed = np.isnan(outcome.values)
     (drawn["readings"],) = ax.plot(*outcome.sites[~passing & ~failed].T, "o", **dots)
     if failed.any():
-        cross: Look = {"color": hue(RED), "markersize": mark_size(3.5)}
+        cross: Look = {"color": "white", "markersize": mark_size(5.0), "mew": 1.0}
         (drawn["failed readings"],) = ax.plot(*outcome.sites[failed].T, "x", **cross)
     return drawn
 
