@@ -236,6 +236,10 @@ class Agent(AgentState):
             return None
         state = self.vehicles[vehicle]
         expected = state.price(choice) if state.cost is not None else expected_cost(choice, self)
+        if origin is Origin.POLICY and (avoided := self.avoided) is not None:
+            site = self.domain.nearest(self.domain.expected(choice.site))
+            chance = float(self.failures.chances[site])
+            self.why = {**(self.why or {}), "failures": {"here": chance, "avoided": int(avoided.sum())}}
         query = replace(
             choice,
             vehicle=vehicle,
@@ -441,6 +445,7 @@ class Agent(AgentState):
                 return
             self.history[place] = observation
             self.online_model.correct(observation)
+            self.failures.correct(observation)
         else:
             self.online_model.refit(event, self.asks)
         self.history.append(event)
@@ -567,8 +572,17 @@ class Agent(AgentState):
         if event.last:
             self.steps += isinstance(order, Query) and event.order not in self.settled
             self.settled[event.order] = Observation
+        if event.order not in self.withdrawn and not repeats:
+            self.failures.take(event, in_vain=not lost and self._is_in_vain(event, order))
         if not self.online_model.learn(event) and not repeats:
             self._nothing_learnt(event, order, lost=lost)
+
+    def _is_in_vain(self, event: Observation, order: Order) -> bool:
+        """Return whether a query was carried out, and none of its parts brought a reading."""
+        if not (event.last and event.complete and isinstance(order, Query)) or len(event.values):
+            return False
+        before = (e for e in self.history if isinstance(e, Observation) and e.order == event.order)
+        return not any(len(part.values) for part in before)
 
     def _nothing_learnt(self, event: Observation, order: Order, *, lost: bool) -> None:
         """Pass over the place of unusable readings, and a site that gave none on two visits."""

@@ -14,6 +14,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.averaging import Stated
+from fieldbo.agent.failures import Failures
 from fieldbo.agent.online_model import OnlineModel
 from fieldbo.agent.standstill import Standstill
 from fieldbo.agent.vehicle_state import VehicleState
@@ -85,7 +86,7 @@ def initial_queries(mission: Mission) -> list[Query]:
     ]
 
 
-AGENT_KEYS = {"end_reason", "limit", "operator", "recharge", "stop"}
+AGENT_KEYS = {"end_reason", "failures", "limit", "operator", "recharge", "stop"}
 """Keys of a `why` that the agent itself sets."""
 
 WANTED = {"operator": "next"}
@@ -133,8 +134,10 @@ class AgentState:
         All events so far, in order; an observation has its corrected readings.
     asks, queries, steps : int
         Orders issued, queries among them, and queries settled by an observation.
-    rejected : (N,) bool array
-        Sites that are not to be proposed again.
+    failures : Failures
+        Where readings fail.
+    passed_over : (N,) bool array
+        Sites that are never to be proposed again.
     commands : list of Command
         An operator's commands in order, refused ones included.
     withdrawn : set of str
@@ -163,7 +166,8 @@ class AgentState:
         self.issued: dict[str, Issued] = {}
         self.endings: dict[int, Mapping[str, Any]] = {}
         self.judged: tuple[tuple[int, int], Verdict] | None = None
-        self.rejected: Mask = np.zeros(self.domain.size, dtype=bool)
+        self.failures = Failures(self.domain, mission.model, mission.failure_limit)
+        self.passed_over: Mask = np.zeros(self.domain.size, dtype=bool)
         self.commands: list[Command] = []
         self.withdrawn: set[str] = set()
         self.parts_seen: set[tuple[str, int]] = set()
@@ -263,9 +267,21 @@ class AgentState:
 
     def pass_over(self, site: Array) -> None:
         """Never propose the site nearest to `site` again."""
-        rejected = self.rejected.copy()
-        rejected[self.domain.nearest(site)] = True
-        self.rejected = rejected
+        passed_over = self.passed_over.copy()
+        passed_over[self.domain.nearest(site)] = True
+        self.passed_over = passed_over
+
+    @property
+    def avoided(self) -> Mask | None:
+        """Sites (N,) where readings are likely to fail, while others are left; None without any."""
+        avoided = self.failures.avoided
+        return None if avoided is None or (avoided | self.passed_over).all() else avoided
+
+    @property
+    def rejected(self) -> Mask:
+        """Sites (N,) that are not to be proposed now: those passed over, and those where readings fail."""
+        avoided = self.avoided
+        return self.passed_over if avoided is None else self.passed_over | avoided
 
     # -- the initial readings --------------------------------------------------------------------------
 

@@ -274,4 +274,4 @@ def _close(agent: AgentState, areas: tuple[Obstacle, ...]) -> None:
     agent.mission = agent.mission.with_no_go(areas)
     for state in agent.vehicles:
         state.cost = agent.mission.declared_cost
-    agent.rejected = agent.rejected | ~agent.mission.world.passable.contains(agent.domain.sites)
+    agent.passed_over = agent.passed_over | ~agent.mission.world.passable.contains(agent.domain.sites)

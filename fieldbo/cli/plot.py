@@ -26,7 +26,8 @@ EXAMPLES = """
 **Pictures of a run**
 
 `path`, `map`, `curve` - those of the run folder; with --layer, one layer of the map: *mean*, *sd*,
-*probability*, *classes* (of a level set), *bound* (of an optimum), *truth* or *error*
+*probability*, *classes* (of a level set), *bound* (of an optimum), *failure* (where readings fail in some
+places), *truth* or *error*
 
 `ledger` - planned and real cost of each order, and in total
 

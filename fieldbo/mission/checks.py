@@ -94,7 +94,7 @@ def check_simulated(mission: Mission) -> None:
 
 
 def check_counts(mission: Mission) -> None:
-    """Check the numbers of initial readings, of queries in a batch and of steps, and the seed."""
+    """Check the numbers of initial readings, queries in a batch and steps, the seed and the failure limit."""
     size = mission.world.domain.size
     ranges = (
         ("count", mission.initial, 0, size, f"0 to {size}, the number of sites", "initial.count"),
@@ -105,6 +105,12 @@ def check_counts(mission: Mission) -> None:
     for name, number, low, high, expected, where in ranges:
         if number is not None and (number < low or (high is not None and number > high)):
             raise InputError(f"{name} = {number}", expected=expected, where=where)
+    if not 0.0 < mission.failure_limit <= 1.0:
+        raise InputError(
+            f"failure_limit = {mission.failure_limit}",
+            expected="a probability above 0; 1 proposes all sites, wherever readings fail",
+            where="agent.failure_limit",
+        )
 
 
 def check_levels(mission: Mission) -> None:

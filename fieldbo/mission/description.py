@@ -13,7 +13,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.words import extent_text, place_text
 from fieldbo.errors import counted
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.vehicle_spec import FAILURE_LIMIT, VehicleSpec
 from fieldbo.world.world import World
 
 _MOST_NAMES = 8
@@ -47,6 +47,7 @@ def describe_mission(mission: Mission, question: str) -> list[str]:
         f"  model     {model}",
         *_goal(mission),
         *_holds(mission),
+        *_failures(mission),
         *_prior(mission),
         f"  seed      {mission.seed}",
     ]
@@ -93,6 +94,17 @@ def _prior(mission: Mission) -> list[str]:
     return lines
 
 
+def _failures(mission: Mission) -> list[str]:
+    """Return a line if a mission has a limit of its own for the probability of a failed reading."""
+    limit = mission.failure_limit
+    if limit == FAILURE_LIMIT:
+        return []
+    what = "all sites are proposed, wherever readings fail"
+    if limit < 1.0:
+        what = f"sites are avoided where a reading fails with a probability above {limit:g}"
+    return [f"  failures  {what}"]
+
+
 def _limits(mission: Mission) -> list[str]:
     spec = mission.vehicles[0]
     limits = [f"reserve {spec.reserve:g} {mission.world.cost_unit}"] if spec.reserve else []
@@ -126,6 +138,10 @@ def describe_world(world: World) -> list[str]:
         return [*lines, "  field     none: a live world"]
     truth = world.truth(domain.sites)
     lines.append(f"  field     {world.quantity.label}: {truth.min():.4g} to {truth.max():.4g}")
+    if world.unreadable:
+        lines.append(
+            f"  no value  in {', '.join(area.name for area in world.unreadable)}: readings fail there"
+        )
     return lines + [f"  note      {note}" for note in (*world.field.notes, *world.field.details)]
 
 

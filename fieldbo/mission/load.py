@@ -138,6 +138,7 @@ def read_mission(
             prior=prior,
             stop=content.stop,
             holds=tuple(content.hold),
+            failure_limit=content.agent.failure_limit,
         )
     except InputError as error:
         if error.where is not None:

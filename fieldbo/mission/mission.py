@@ -19,7 +19,7 @@ from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.prior import Prior
 from fieldbo.mission.reach import within_reach
 from fieldbo.mission.stop_rule import StopRule
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.vehicle_spec import FAILURE_LIMIT, VehicleSpec
 from fieldbo.policies.contract import Policy
 from fieldbo.world.world import World
 
@@ -61,6 +61,9 @@ class Mission:
         When the question counts as answered.
     holds : tuple of Hold
         When vehicles wait.
+    failure_limit : float
+        Probability of a failed reading above which a site is not proposed while others are left; 1 proposes
+        all sites.
 
     Raises
     ------
@@ -86,6 +89,7 @@ class Mission:
     prior: Prior | None = None
     stop: StopRule = field(default_factory=StopRule)
     holds: tuple[Hold, ...] = ()
+    failure_limit: float = FAILURE_LIMIT
 
     def __post_init__(self) -> None:
         if not self.vehicles:

@@ -32,7 +32,7 @@ from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.hold import Hold
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
 from fieldbo.mission.stop_rule import StopRule
-from fieldbo.mission.vehicle_spec import Margin, Recharging, TimeLimit, WhenLost
+from fieldbo.mission.vehicle_spec import FAILURE_LIMIT, Margin, Recharging, TimeLimit, WhenLost
 from fieldbo.world.disturbances import Disturbances
 
 MOST = 100_000
@@ -288,6 +288,8 @@ class WorldFile(Table):
     """The sensor's noise and settings."""
     conditions: Disturbances | None = None
     """How real costs differ from declared ones, in simulation only."""
+    unreadable: list[ObstacleFile] = []
+    """Boxes and polygons in which every reading fails, such as a wet patch of a wall; in simulation only."""
 
 
 # -- missions --------------------------------------------------------------------------------------------
@@ -351,6 +353,9 @@ class AgentFile(Table):
     """Maximum number of orders; there is no limit by default."""
     batch: PositiveInt = 1
     """Number of queries issued at once."""
+    failure_limit: float = Field(default=FAILURE_LIMIT, gt=0, le=1)
+    """Probability of a failed reading above which a site is not proposed while others are left; 1 proposes
+    all sites, wherever readings fail."""
     costs: Literal["declared", "unknown"] = "declared"
     """Whether the agent knows the world's costs, or learns what each order has cost."""
     when_lost: WhenLost = WhenLost()

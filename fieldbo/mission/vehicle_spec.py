@@ -21,6 +21,9 @@ Margin = Annotated[
 TimeLimit = Annotated[
     PositiveFloat | None, Field(description="Time limit in seconds; there is none by default")
 ]
+FAILURE_LIMIT = 0.5
+"""Probability of a failed reading above which a site is not proposed while others are left, by default."""
+
 Place = Annotated[Array, BeforeValidator(frozen_array)]
 
 

@@ -118,6 +118,9 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
             start=start,
             draw=draw,
             disturbances=content.conditions,
+            unreadable=tuple(
+                _obstacle(area, f"unreadable[{k}]") for k, area in enumerate(content.unreadable)
+            ),
         )
     except InputError as error:
         raise error if error.where and where in error.where else error.at(where) from None
@@ -239,7 +242,9 @@ def _domain(content: GridFile | LatticeFile | BoxFile, folder: Path) -> Domain:
         for a in content.axes
     ]
     _check_names([axis.name for axis in axes])
-    obstacles = [_obstacle(obstacle, k) for k, obstacle in enumerate(content.obstacles)]
+    obstacles = [
+        _obstacle(obstacle, f"domain.obstacles[{k}]") for k, obstacle in enumerate(content.obstacles)
+    ]
     if isinstance(content, BoxFile):
         controls = _controls(content, axes)
         return Domain.box(axes, content.representers, obstacles, content.clearance, controls)
@@ -305,12 +310,12 @@ def _check_names(names: Sequence[str]) -> None:
             )
 
 
-def _obstacle(content: ObstacleFile, number: int) -> Obstacle:
+def _obstacle(content: ObstacleFile, where: str) -> Obstacle:
     corners = tuple(tuple(c) for c in content.corners)
     try:
         return Obstacle(content.name, tuple(content.low), tuple(content.high), corners)
     except InputError as error:
-        raise placed(error, f"domain.obstacles[{number}]") from None
+        raise placed(error, where) from None
 
 
 def _controls(content: BoxFile, axes: Sequence[Axis]) -> Controls | None:

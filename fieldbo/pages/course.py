@@ -153,5 +153,6 @@ def layers_of(agent: Agent) -> Layers:
         hyperparameters=agent.hyperparameters,
         cost=agent.spent,
         blinded=agent.blinded,
+        failures=agent.failures,
     )
     return {name: np.array(values) for name, (values, _) in maps.layers(now, stated.surface).items()}

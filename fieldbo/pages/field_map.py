@@ -110,6 +110,8 @@ def layers(result: Result, frames: Sequence[Layers], raster: Raster) -> list[dic
     else:
         name = "probability of beating the optimum reported at that time"
         described.append(_layer("probability", name, "", HOPE["cmap"], 0.0, 0.5))
+    if any("failure" in frame for frame in frames):
+        described.append(_layer("failure", "probability that a reading fails", "", SPREAD["cmap"], 0.0, 1.0))
     if result.truth is not None:
         true = result.truth[shown]
         ends = (float(true.min()), float(true.max()))
@@ -163,15 +165,16 @@ def frame_layers(
 ) -> dict[str, Any]:
     """Return the values of a frame at the sites that are shown, and which of them are in the level set."""
     values = {name: layer[shown] for name, layer in maps.items()}
+    plain: dict[str, Any] = {key: quantised(values[key]) for key in ("mean", "sd")}
+    if "failure" in values:
+        plain["failure"] = quantised(values["failure"])
     if not isinstance(answer, LevelSetAnswer):
-        p = values["exceedance"]
-        return {"mean": quantised(values["mean"]), "sd": quantised(values["sd"]), "probability": quantised(p)}
+        return {**plain, "probability": quantised(values["exceedance"])}
     p, classes = values[PROBABILITY[answer.side]], values["class"]
     inside, likely = p >= 0.5, doubtful(p)
     five = np.where(classes == 2, 4, np.where(inside, 3 - likely, 0 + likely))
     return {
-        "mean": quantised(values["mean"]),
-        "sd": quantised(values["sd"]),
+        **plain,
         "probability": quantised(p),
         "class": text(five.astype(np.uint8)),
     }

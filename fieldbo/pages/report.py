@@ -205,6 +205,8 @@ def _data(
     frames = [frame for frame in course.frames if frame.layers]
     if raster is None:
         frames = [course.frames[k] for k in evenly(len(course.frames), _MOST_FRAMES)]
+    nowhere = {"failure": np.full(mission.world.domain.size, np.nan)}  # before readings failed in some places
+    unknown = nowhere if any("failure" in frame.layers for frame in frames) else {}
     read = np.cumsum([0, *(len(getattr(event, "times_s", ())) for event in course.agent.history)])
     steps = []
     for frame in frames:
@@ -220,7 +222,7 @@ def _data(
                 },
                 "layers": {}
                 if raster is None
-                else field_map.frame_layers(frame.layers, result.answer, raster.shown),
+                else field_map.frame_layers({**unknown, **frame.layers}, result.answer, raster.shown),
             }
         )
     maps = [frame.layers for frame in course.frames if frame.layers]

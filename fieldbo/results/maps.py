@@ -4,7 +4,8 @@ The variables are ``mean`` and ``sd``. For a level set above its threshold, ``ex
 of being at or above it; for one below, ``non_exceedance`` is the probability of being at or below it. In both
 cases ``class`` is 1 above the threshold and 0 below it; a site at the threshold belongs to the level set. It
 is 2, unknown, where the readings say hardly more than the prior. For an optimum, ``exceedance`` is the
-probability of being better than the reported value.
+probability of being better than the reported value. Where readings fail in some places, ``failure`` is the
+probability that they do.
 
 They lie on the grid if the domain has one (NaN and -1 outside its region), else along ``site``. An axis whose
 name CF does not allow gets a valid one, and its own as ``long_name``. For a log model ``mean`` and ``sd`` are
@@ -36,7 +37,7 @@ from fieldbo.results.outcome import Outcome
 if TYPE_CHECKING:
     import xarray
 
-_TAKEN = ("mean", "sd", *PROBABILITY.values(), "class", "site")
+_TAKEN = ("mean", "sd", *PROBABILITY.values(), "class", "failure", "site")
 
 GRID_MAPPING = "crs"
 """The variable that describes the CRS."""
@@ -101,10 +102,12 @@ def layers(outcome: Outcome, surface: AnySurface) -> Layers:
     ((1,), 'mg m-3')
     """
     answer = outcome.answer
-    moments = _moments(outcome, surface)
-    if isinstance(answer, LevelSetAnswer):
-        return moments | _classes(answer, surface)
-    return moments | _better(answer, surface)
+    known = _moments(outcome, surface)
+    known |= _classes(answer, surface) if isinstance(answer, LevelSetAnswer) else _better(answer, surface)
+    if outcome.failures is not None and outcome.failures.local:
+        described = {"long_name": "probability that a reading fails", "units": "1"}
+        known["failure"] = outcome.failures.at(surface.candidates), described
+    return known
 
 
 def _georeferenced(maps: Labelled, domain: Domain, names: Sequence[str]) -> Labelled:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.budget_warnings import unaffordable
+from fieldbo.agent.failures import patches
 from fieldbo.agent.ledger import Ledger
 from fieldbo.agent.stopping import gaps_of, one_sided
 from fieldbo.agent.vehicle_state import VehicleState
@@ -28,6 +29,7 @@ from fieldbo.messages import (
     Telemetry,
     order_number,
 )
+from fieldbo.mission.vehicle_spec import FAILURE_LIMIT
 from fieldbo.results.answers import answer_of
 from fieldbo.results.contradictions import contradictions
 from fieldbo.results.formatting import rounded
@@ -39,6 +41,8 @@ _GAPS = 0.1  # share of the sites in gaps from which on a note says so
 _SURPLUS = 0.05  # fraction of the battery that it may show beyond what the orders leave
 _MOST_OUTLIERS = 5  # values of readings that were left out
 _MOST_DOUBTS = 5  # notes of reports that were not believed
+_MOST_PATCHES = 3  # notes of areas where readings fail
+_MANY_FAILED = 6  # readings that failed everywhere
 _MOST_CONTRADICTIONS = 3  # notes of places whose readings contradict each other
 
 
@@ -89,9 +93,40 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
         shown = ", ".join(mission.world.quantity.amount(value) for value in values[:_MOST_OUTLIERS])
         more = ", ..." if len(values) > _MOST_OUTLIERS else ""
         yield f"{agent.disbelieved} of {agent.readings} readings {were} and left out: {shown}{more}"
+    yield from _failures(agent)
     if agent.left_out:
         count = counted(agent.left_out, "reading")
         yield f"{count} could not be modelled (not finite, or not above 0 under a log)"
+
+
+def _failures(agent: Agent) -> Iterator[str]:
+    """Yield where readings fail, with the command that closes each area; or that they fail everywhere."""
+    failures, domain = agent.failures, agent.domain
+    if not failures.known:
+        return
+    if not failures.local:
+        failed, whole = failures.counts()
+        if failed >= _MANY_FAILED and failures.overall > FAILURE_LIMIT:
+            yield f"{failed} of {whole} readings failed, and no place stands out: check the sensor"
+        return
+    limit = agent.mission.failure_limit
+    likely = failures.chances > (limit if limit < 1.0 else FAILURE_LIMIT)
+    avoided = ", which are avoided while others are left" if failures.avoided is not None else ""
+    found = patches(domain, likely)
+    if likely.any() and not found:
+        yield f"a reading is likely to fail at {counted(int(likely.sum()), 'site')}{avoided}"
+    for sites, corners in found[:_MOST_PATCHES]:
+        failed, whole = failures.counts(sites)
+        centre = domain.sites[sites].mean(axis=0)
+        where = place_text(domain, domain.sites[domain.nearest(centre)])
+        area = "; ".join(f"{round(x, 3)},{round(y, 3)}" for x, y in corners.tolist())
+        yield (
+            f"readings fail around {where}: {failed} of {whole} did. They are likely to at "
+            f"{counted(len(sites), 'site')}{avoided}. To close the area while the run is under way: "
+            f'fieldbo steer {agent.run} no-go "{area}"'
+        )
+    if further := len(found[_MOST_PATCHES:]):
+        yield f"readings fail in {counted(further, 'further area')}"
 
 
 def _commands(agent: Agent) -> Iterator[str]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.agent.failures import Failures
 from fieldbo.agent.stopping import Verdict
 from fieldbo.belief.confidence import AnySurface, Confidence, OptimumConfidence
 from fieldbo.belief.data import Data
@@ -62,6 +63,8 @@ class Outcome:
         Whether the answer reaches the mission's goal, and with which probability; None without a goal.
     commands : tuple of Command
         An operator's commands, refused ones included.
+    failures : Failures or None
+        Where readings fail.
     """
 
     mission: Mission
@@ -81,6 +84,7 @@ class Outcome:
     best_plays: tuple[BestPlay, ...] = ()
     verdict: Verdict | None = None
     commands: tuple[Command, ...] = ()
+    failures: Failures | None = None
 
     # -- the answer ------------------------------------------------------------------------------------
 

@@ -85,6 +85,7 @@ class Result(Outcome):
             accounts=tuple(Account.of(agent, k) for k in range(len(agent.vehicles))),
             verdict=final_verdict(agent),
             commands=tuple(agent.commands),
+            failures=agent.failures.so_far(),
         )
         if not agent.domain.control_sets or not isinstance(result.answer, OptimumAnswer):
             return result

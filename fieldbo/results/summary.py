@@ -50,6 +50,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
         "steps": outcome.steps,
         "readings": len(readings),
         **_outliers(outcome),
+        **_failures(outcome),
         **({"levels": _levels(outcome)} if world.sensor.settings > 1 else {}),
         "start": mission.vehicles[0].start.tolist(),
         "hyperparameters": outcome.hyperparameters.to_plain(),
@@ -117,6 +118,23 @@ def _outliers(outcome: Outcome) -> dict[str, int]:
     if not outcome.outliers_tested:
         return {}
     return {"outliers": int(np.count_nonzero(outcome.usable & ~outcome.believed))}
+
+
+def _failures(outcome: Outcome) -> dict[str, Any]:
+    """Return how many readings failed, and at how many sites they are likely to; nothing without any."""
+    failures = outcome.failures
+    if failures is None or not failures.failed:
+        return {}
+    failed, _ = failures.counts()
+    avoided = failures.avoided
+    return {
+        "failures": {
+            "readings": failed,
+            "probability": failures.overall,
+            "local": failures.local,
+            "avoided": 0 if avoided is None else int(np.count_nonzero(avoided)),
+        }
+    }
 
 
 def _levels(outcome: Outcome) -> list[dict[str, Any]]:

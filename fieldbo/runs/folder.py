@@ -157,6 +157,7 @@ def describe(mission: Mission, vehicles: Sequence[Mapping[str, Any]] = ()) -> di
         "start": [c.start.tolist() for c in mission.vehicles],
         "axes": [a.name for a in mission.world.domain.axes],
         "cost_unit": mission.world.cost_unit,
+        "failure_limit": mission.failure_limit,
         "versions": versions(),
         **({"plugins": used} if used else {}),
         **(known if prior else {}),

@@ -124,7 +124,12 @@ def mission_of(record: Record) -> Mission:
     if changed:
         raise _changed(changed, folder, file, _CHANGED)
     mission = as_carried_out(mission, description.get("vehicles", ()))
-    return replace(mission, name=description["mission"], model=_as_begun(mission.model, description))
+    return replace(
+        mission,
+        name=description["mission"],
+        model=_as_begun(mission.model, description),
+        failure_limit=description.get("failure_limit", 1.0),  # once, failures told nothing about places
+    )
 
 
 def _as_begun(model: Model, description: Mapping[str, Any]) -> Model:

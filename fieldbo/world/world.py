@@ -68,6 +68,8 @@ class World:
         How real costs differ from the declared ones, in simulation; None means not at all.
     surveyed : (n,) array, optional
         Values of earlier readings of the real place; by default those to which the field is fitted, if any.
+    unreadable : tuple of Obstacle
+        Areas in which every reading fails, in simulation.
     no_go : tuple of Obstacle
         Areas that were closed to vehicles under way. Their sites stay on the map, but can't be reached.
     """
@@ -84,6 +86,7 @@ class World:
     draw: int = 0
     disturbances: Disturbances | None = None
     surveyed: Array | None = None
+    unreadable: tuple[Obstacle, ...] = ()
     no_go: tuple[Obstacle, ...] = ()
 
     def __post_init__(self) -> None:
@@ -120,9 +123,20 @@ class World:
             check_along(self.sensor.along, self.cost, self.cost_unit, self.domain)
         if self.disturbances is not None:
             self.disturbances.check(self.domain)
+        self._check_unreadable()
         object.__setattr__(self, "cost", self.cost.within(self.passable))
         if self.sensor.level_costs != self.cost.level_costs:
             object.__setattr__(self, "cost", self.cost.with_level_costs(self.sensor.level_costs))
+
+    def _check_unreadable(self) -> None:
+        for number, area in enumerate(self.unreadable):
+            if area.dimension > self.domain.dimension:
+                axes = ", ".join(axis.name for axis in self.domain.axes)
+                raise InputError(
+                    f"{area.name} has {area.dimension} coordinates",
+                    expected=f"at most {self.domain.dimension}, for {axes}",
+                    where=f"unreadable[{number}]",
+                )
 
     @cached_property
     def passable(self) -> Domain:
@@ -277,7 +291,7 @@ class World:
         at_site = Observation(
             order=query.id or "",
             sites=site[None],
-            values=self.sensor.read(value, noise_variance, rng),
+            values=self._unless_unreadable(site[None], self.sensor.read(value, noise_variance, rng)),
             noise_variances=noise_variance,
             times_s=np.array([arrival_s]),
             position=site,
@@ -352,8 +366,14 @@ class World:
         sites, seconds = on_the_way(self.cost, self.sensor.along, points, seconds=travel_s, time_s=time_s)
         variances = self.sensor.variance(sites)
         values = self._values_on_the_way(sites, time_s + seconds) if len(sites) else np.empty(0)
-        read = self.sensor.read(values, variances, rng)
+        read = self._unless_unreadable(sites, self.sensor.read(values, variances, rng))
         return ReadOnTheWay(sites, read, variances, seconds, self._known_field.channels(sites))
+
+    def _unless_unreadable(self, sites: Array, values: Array) -> Array:
+        """Return the values (k,) read at sites (k, d); NaN in areas where readings fail."""
+        for area in self.unreadable:
+            values = np.where(area.holds(sites), np.nan, values)
+        return values
 
     def _values_on_the_way(self, sites: Array, times_s: Array) -> Array:
         """Return the true values (k,) at sites (k, d), each at its own time (k,)."""

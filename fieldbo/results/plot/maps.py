@@ -35,7 +35,7 @@ from fieldbo.results.plot.style import (
 )
 from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, ratio
 
-LAYERS = ("mean", "sd", "probability", "classes", "bound", "truth", "error")
+LAYERS = ("mean", "sd", "probability", "classes", "bound", "failure", "truth", "error")
 """Names of the layers of maps; which of them a run has depends on its question."""
 
 
@@ -108,7 +108,8 @@ def layer_picture(outcome: Outcome, layer: str = "mean", width: str = "screen") 
 def layers_of(outcome: Outcome) -> tuple[str, ...]:
     """Return the names of the layers that the maps of a run have."""
     last = "classes" if isinstance(outcome.answer, LevelSetAnswer) else "bound"
-    return ("mean", "sd", "probability", last, *(() if outcome.truth is None else ("truth", "error")))
+    fails = ("failure",) if outcome.failures is not None and outcome.failures.local else ()
+    return ("mean", "sd", "probability", last, *fails, *(() if outcome.truth is None else ("truth", "error")))
 
 
 def map_panel(
@@ -134,7 +135,8 @@ def map_panel(
     layer : str
         ``"mean"`` or ``"sd"`` of the belief; ``"probability"`` of being in the level set, or of beating the
         reported optimum; ``"classes"`` of a level set; for an optimum ``"bound"``, the better end of each
-        site's 95% interval; and unless the world is live, the ``"truth"`` and the ``"error"`` of the mean.
+        site's 95% interval; where readings fail in some places, the probability of a ``"failure"``; and
+        unless the world is live, the ``"truth"`` and the ``"error"`` of the mean.
     cmap : str or Colormap, optional
         Of a map.
     vmin, vmax : float, optional
@@ -146,8 +148,9 @@ def map_panel(
     -------
     dict of str to Artist
         For a map, the ``"field"``, whose ``colorbar`` is the colour bar, and those drawn of ``"edge"``,
-        ``"true optimum"``, ``"reported optimum"``, ``"misclassified"``, ``"readings"`` and
-        ``"earlier readings"``. For a profile, its lines by name, that of the layer by the layer's.
+        ``"true optimum"``, ``"reported optimum"``, ``"misclassified"``, ``"readings"``,
+        ``"failed readings"`` and ``"earlier readings"``. For a profile, its lines by name, that of the layer
+        by the layer's.
 
     Raises
     ------
@@ -173,6 +176,8 @@ def _check_layer(outcome: Outcome, layer: str) -> None:
         raise UnknownNameError.of("layer", layer, there, where="layer")
     if layer in ("truth", "error"):
         reason = "its world is live, so the truth is not known"
+    elif layer == "failure":
+        reason = "its readings do not fail in some places more than in others"
     else:
         kind = "level set" if layer == "bound" else "optimum"
         reason = f"it asks for {'a' if kind == 'level set' else 'an'} {kind}"
@@ -193,7 +198,11 @@ def _title(outcome: Outcome, layer: str) -> str:
         chance = "probability of beating the reported optimum"
         last = f"{side} end of the 95% interval"
     titles = {"mean": "posterior mean", "sd": "standard deviation", "probability": chance}
-    titles |= {"truth": "true field", "error": "posterior mean less true field"}
+    titles |= {
+        "failure": "probability that a reading fails",
+        "truth": "true field",
+        "error": "posterior mean less true field",
+    }
     return titles.get(layer, last)
 
 
@@ -206,6 +215,9 @@ def _values(outcome: Outcome, layer: str) -> Array:
     if layer == "bound":
         assert isinstance(answer, OptimumAnswer)
         return answer.scale.to_user(answer.surface.mean + SURE * answer.surface.sd)
+    if layer == "failure":
+        assert outcome.failures is not None
+        return outcome.failures.chances
     if layer in ("truth", "error"):
         assert truth is not None
         return truth if layer == "truth" else mean - truth
@@ -232,11 +244,13 @@ def _map_of(ax: Axes, outcome: Outcome, layer: str, given: Look, *, bar: bool) -
         assert isinstance(answer, LevelSetAnswer)
         return _class_map(ax, domain, answer, given, bar=bar)
     values, label = _values(outcome, layer), outcome.mission.world.quantity.label
-    if layer == "probability":
+    if layer in ("probability", "failure"):
         label = "probability"
     drawn["field"] = field(ax, domain, values, label, _look(outcome, layer, values) | given, bar=bar)
-    if layer == "sd":
+    if layer in ("sd", "failure"):
         drawn |= _reading_dots(ax, outcome)
+    if layer == "failure":
+        return drawn
     if isinstance(answer, OptimumAnswer):
         return drawn | optimum_marks(ax, answer)
     if layer in ("mean", "probability"):
@@ -252,7 +266,8 @@ def _look(outcome: Outcome, layer: str, values: Array) -> Look:
         most = float(np.abs(values).max())
         return {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
     chance = CHANCE if isinstance(outcome.answer, LevelSetAnswer) else HOPE
-    return {"sd": SPREAD, "probability": chance}.get(layer, VALUE)
+    fails = {**SPREAD, "vmin": 0.0, "vmax": 1.0}
+    return {"sd": SPREAD, "probability": chance, "failure": fails}.get(layer, VALUE)
 
 
 def _reading_dots(ax: Axes, outcome: Outcome) -> dict[str, Artist]:
@@ -262,7 +277,11 @@ def _reading_dots(ax: Axes, outcome: Outcome) -> dict[str, Artist]:
     along: Look = {"color": "black", "markersize": mark_size(0.8), "mew": 0.0}
     (drawn["readings on the way"],) = ax.plot(*outcome.sites[passing].T, "o", **along)
     dots: Look = {"color": "white", "markersize": mark_size(2.5), "markeredgecolor": "black", "mew": 0.5}
-    (drawn["readings"],) = ax.plot(*outcome.sites[~passing].T, "o", **dots)
+    failed = np.isnan(outcome.values)
+    (drawn["readings"],) = ax.plot(*outcome.sites[~passing & ~failed].T, "o", **dots)
+    if failed.any():
+        cross: Look = {"color": "white", "markersize": mark_size(5.0), "mew": 1.0}
+        (drawn["failed readings"],) = ax.plot(*outcome.sites[failed].T, "x", **cross)
     return drawn
 
 
@@ -321,7 +340,7 @@ def _profile_of(ax: Axes, outcome: Outcome, layer: str) -> dict[str, Artist]:
         ax.set_ylabel(label)
     if layer == "sd":
         ax.set_ylim(0, None)
-    elif layer == "probability":
+    elif layer in ("probability", "failure"):
         ax.axhline(0.5, color=shade(1.0), linewidth=line_width(0.9), linestyle=":")
         ax.set(ylim=(-0.02, 1.02), ylabel="probability")
     elif layer == "bound":

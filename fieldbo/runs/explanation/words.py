@@ -41,7 +41,20 @@ _BECAUSE = {
     EndReason.VEHICLE_LOST: "the vehicle is lost",
 }
 
-_SHOWN = {"score", "site", "level", "best", "end_reason", "limit", "incumbent", "worst", "lcb", "had", "stop"}
+_SHOWN = {
+    "score",
+    "site",
+    "level",
+    "best",
+    "end_reason",
+    "limit",
+    "incumbent",
+    "worst",
+    "lcb",
+    "had",
+    "stop",
+    "failures",
+}
 """Keys of a policy's `why` that the table or a line of its own shows already."""
 
 _LISTS_OF_SETS = {"plausible", "front"}
@@ -166,6 +179,8 @@ def understood(agent: Agent, why: Mapping[str, Any] | None) -> Mapping[str, Any]
             return _is_number(value)
         if key == "best":
             return _are_candidates(value, d)
+        if key == "failures":
+            return isinstance(value, Mapping) and all(_is_number(value.get(k)) for k in ("here", "avoided"))
         if key in _LISTS_OF_SETS and sets:
             return isinstance(value, list) and all(x in sets for x in value)
         if key == "sets" and sets:
@@ -289,6 +304,8 @@ def reasons_for(
     if "worst" in why:
         value = reasons.get("value", number(best[0]["value"]))
         reasons["value"] = f"{value}; relative to the worst value, {quantity.amount(why['worst'])}"
+    if "failures" in why:
+        reasons["failures"] = _failing(agent.domain, **why["failures"])
     reasons["expected"] = _expected(agent, query)
     if (incumbent := why.get("incumbent")) is not None:
         best_value = float(agent.hyperparameters.scale.to_user(np.array([incumbent]))[0])
@@ -317,6 +334,21 @@ def _other(
     lines = {key.replace("_", " "): value for key, value in rest.items() if _is_long(value)}
     short = _listed({k: v for k, v in rest.items() if not _is_long(v)})
     return {**lines, **({"also": short} if short else {})}
+
+
+def _failing(domain: Domain, here: float, avoided: int) -> str:
+    """Return where readings fail, from what a `why` has under ``failures``.
+
+    Examples
+    --------
+    >>> from fieldbo.testing.small import small_world
+    >>> _failing(small_world().domain, 0.071, 4)
+    'with a probability of 0.07 here; 4 of 30 sites are avoided, where a reading is likely to fail'
+    """
+    return (
+        f"with a probability of {here:.2f} here; {avoided} of {domain.size} sites are avoided, "
+        "where a reading is likely to fail"
+    )
 
 
 def _doubt(
