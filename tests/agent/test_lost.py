@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fieldbo.agent.agent import Agent
+from fieldbo.agent.homewards import finish
 from fieldbo.errors import InputError
 from fieldbo.messages import (
     EndReason,
@@ -304,3 +305,30 @@ def test_a_vehicle_whose_gauge_shows_enough_is_sent_home_again_although_the_acco
         agent.tell(replace(cut, time_s=agent.vehicles[0].time_s + 5.0))
         agent.tell(Telemetry(0, [2.0, 0.0], 16.0, agent.vehicles[0].time_s + 1.0))
     assert isinstance(agent.ask(), Stop)
+
+
+def test_a_vehicle_that_was_silent_on_its_way_home_is_not_given_up_by_its_old_position():
+    agent = Agent(small_mission(battery=11.0, initial=0))
+    agent.tell(agent.issue(Query([5.0, 0.0])).observed(0.5, noise_variance=0.01, time_s=6.0, cost=6.0))
+    finish(agent, 0, EndReason.BATTERY_SPENT)
+    trip = agent.vehicles[0].queue[-1]
+    agent.tell(Lost(str(trip.id), "silent for 5 s"))
+    # It has driven four of five metres, so a metre is left to go; its position is that of before.
+    agent.tell(Telemetry(0, [5.0, 0.0], 1.0, 10.0, 0.1, located_s=6.0))
+    assert not agent.vehicles[0].affordable_home
+    again = agent.ask()
+    assert isinstance(again, GoHome)
+    assert again.id != trip.id
+    agent.tell(Lost(str(again.id), "silent for 5 s"))
+    agent.tell(Telemetry(0, [3.0, 0.0], 1.0, 12.0, 0.1))  # so it can't come home
+    assert agent.ask() == Stop(EndReason.BATTERY_SPENT)
+
+
+def test_an_order_that_never_left_takes_nothing():
+    agent = Agent(small_mission(initial=0))
+    order = agent.ask()
+    agent.tell(Lost(str(order.id), "its position is unknown", sent=False))
+    state = agent.vehicles[0]
+    assert (state.ledger.left, state.ledger.reserved, state.ledger.lost) == (30.0, {}, set())
+    assert (state.lost_in_a_row, state.adrift) == (1, {})
+    assert from_plain(to_plain(agent.history[-1])) == agent.history[-1]

@@ -803,3 +803,40 @@ def test_no_leg_of_the_plan_of_a_shipped_mission_runs_through_an_obstacle(
     assert too_near(track, mission.world.domain) == []
     straight = np.concatenate([mission.vehicles[0].start[None], result.sites])
     assert slow or too_near(straight, mission.world.domain)
+
+
+class Autopilot:
+    """An autopilot of a kind, which keeps the mission that is uploaded."""
+
+    def __init__(self, number):
+        self.number, self.mission = number, []
+
+    def autopilot(self):
+        return self.number
+
+    def upload(self, mission):
+        self.mission = list(mission)
+
+
+@pytest.mark.parametrize(
+    ("number", "firmware", "commands", "stay_s"),
+    [
+        (3, None, {115, 203}, 3.0),
+        (3, "px4", {115, 203}, 3.0),
+        (12, "ardupilot", {2000}, 2.5),
+        (0, None, {2000}, 2.5),
+    ],
+)
+def test_an_uploaded_plan_speaks_the_language_of_the_autopilot_that_answers(
+    number, firmware, commands, stay_s, monkeypatch
+):
+    vehicle = Autopilot(number)
+    monkeypatch.setattr(flight_plan, "_open", lambda _: nullcontext(vehicle))
+    monkeypatch.setattr(flight_plan, "settle_fence", lambda *_: [])
+    link = Mavlink(yaw=90.0, camera=True, firmware=firmware)
+    notes = flight_plan.upload(
+        [Waypoint(47.31, 8.581, 0.0, 2.5)], GeoFence(GROUND), link, np.array([0.0, 0.0])
+    )
+    assert commands <= {item.command for item in vehicle.mission}
+    assert max(item.params[0] for item in vehicle.mission if item.command == flight_plan.WAYPOINT) == stay_s
+    assert [("though its file says" in note) for note in notes] == ([True] if firmware else [])

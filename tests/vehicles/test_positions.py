@@ -461,3 +461,102 @@ def test_an_odd_report_is_survived(mission, report):
         vehicle.link.wire.hear(report)
         events = listen(vehicle)
     assert not [e for e in events if isinstance(e, Observation | Correction)]
+
+
+# -- what the positions show beside what the robot says ----------------------------------------------------
+
+
+def test_one_wrong_position_in_a_result_does_not_bend_the_next_route_through_an_obstacle(mission):
+    with vehicle_of(mission, Reports()) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.send(query(0, [4, 4]))
+        vehicle.send(query(1, [16, 0]))
+        listen(vehicle)
+        wire.at(4, 4, times=6)
+        wire.hear(answer("run/0", [4, 4], position=np.array([15.0, 5.0])))
+        events = until(vehicle, lambda events: len(wire.sent) == 2, meanwhile=lambda: wire.at(4, 4))
+    (seen,) = [event for event in events if isinstance(event, Observation)]
+    assert seen.position.tolist() == [4.0, 4.0]
+    assert through_the_wall(wire.sent[-1], [4, 4]) == 0.0
+
+
+def driven(vehicle, wire, *places, seconds=0.5):
+    """Have a robot report places one after the other, as fast as it may be."""
+    events = []
+    for place in places:
+        wire.at(*place)
+        events += listen(vehicle, seconds)
+    return events
+
+
+@pytest.mark.parametrize(("lost", "complete"), [(True, False), (False, False)], ids=["lost", "cancelled"])
+def test_a_robot_that_forgot_a_goal_does_not_get_back_what_its_positions_show_it_drove(
+    mission, lost, complete
+):
+    with vehicle_of(mission, Reports()) as vehicle:
+        wire, none = vehicle.link.wire, np.empty(0)
+        vehicle.send(query(0, [0, 16]))
+        listen(vehicle)
+        driven(vehicle, wire, *[(0, y / 2) for y in range(1, 9)], seconds=0.3)
+        if lost:
+            until(vehicle, lambda events: any(isinstance(event, Lost) for event in events))
+            wire.at(0, 4, times=4)
+        else:
+            vehicle.cancel("run/0")
+        forgotten = GoalResult("run/0#s", np.array([0.0, 4.0]), np.empty((0, 2)), none, none, cost=0.0)
+        wire.hear(replace(forgotten, complete=complete))
+        events = until(vehicle, lambda events: any(isinstance(event, Observation) for event in events))
+    (seen,) = [event for event in events if isinstance(event, Observation)]
+    assert (seen.cost, seen.estimated) == (pytest.approx(4.0), True)
+
+
+def test_a_robot_that_refuses_a_goal_on_its_way_pays_for_the_way(mission):
+    with vehicle_of(mission, Reports()) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.send(query(0, [0, 16]))
+        listen(vehicle)
+        driven(vehicle, wire, *[(0, y / 2) for y in range(1, 9)], seconds=0.3)
+        wire.hear(GoalRejected("run/0#s", "shallow water"))
+        events = until(vehicle, lambda events: any(isinstance(event, Lost | Rejected) for event in events))
+    assert not any(isinstance(event, Rejected) for event in events)
+
+
+def test_a_vehicle_that_was_moved_behind_a_wall_is_not_driven_through_it(mission):
+    with vehicle_of(mission, Guided()) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.send(query(0, [4, 14]))
+        listen(vehicle)
+        around = [(0, y) for y in range(19)] + [(x, 18.5) for x in range(17)]
+        driven(vehicle, wire, *around, *[(16, y) for y in range(18, 3, -1)], seconds=0.3)
+        sent = len(wire.sent)
+        driven(vehicle, wire, *[(16, 4)] * 6)
+    assert through_the_wall(wire.sent[-1], [16, 4]) == 0.0
+    assert len(wire.sent) <= sent + 1  # once is enough
+
+
+@pytest.mark.parametrize("kind", [Reports, Guided])
+def test_a_trip_home_from_where_a_lost_order_led_gets_the_time_that_it_takes(mission, kind):
+    with vehicle_of(mission, kind(), least_s=1.0) as vehicle:
+        wire, cancelled = vehicle.link.wire, []
+        wire.cancel = cancelled.append
+        vehicle.send(query(0, [4, 18]))
+        assert until(vehicle, lambda events: any(isinstance(event, Lost) for event in events), 3.0)
+        driven(vehicle, wire, *[(4, 18)] * 8, seconds=0.1)
+        cancelled.clear()
+        vehicle.send(GoHome(0, "run/1"))
+        until(vehicle, lambda events: False, 0.2, lambda: wire.at(4, 18))
+        assert wire.sent[-1].id == "run/1#s"
+        assert wire.sent[-1].seconds == pytest.approx(np.hypot(4, 18), rel=0.1)
+        for part in np.linspace(1.0, 0.0, 120):  # at a metre a second, as declared
+            wire.at(4 * part, 18 * part)
+            listen(vehicle, 0.15)
+    assert cancelled == []
+
+
+def test_a_trip_home_that_is_lost_is_not_cancelled(mission):
+    with vehicle_of(mission, Reports()) as vehicle:
+        wire, cancelled = vehicle.link.wire, []
+        wire.cancel = cancelled.append
+        vehicle.send(GoHome(0, "run/0"))
+        assert until(vehicle, lambda events: any(isinstance(event, Lost) for event in events), 3.0)
+    assert cancelled == []

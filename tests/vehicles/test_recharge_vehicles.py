@@ -13,6 +13,7 @@ from fieldbo.messages import (
     EndReason,
     GoHome,
     Observation,
+    Query,
     Recharge,
     Rejected,
     Telemetry,
@@ -23,9 +24,10 @@ from fieldbo.runs.runner import resume, run
 from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.by_form import ByForm
 from fieldbo.vehicles.by_hand import ByHand
+from fieldbo.vehicles.remote.link import BatteryReport
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch
-from fieldbo.vehicles.simulators import Robot
+from fieldbo.vehicles.simulators import Fault, Robot
 
 SETTINGS = VehicleFile.model_construct(
     format=1,
@@ -291,3 +293,36 @@ def test_a_robot_that_is_away_does_not_have_its_battery_changed_by_time_alone():
         assert sum("does not count as changed" in d for e in away for d in getattr(e, "doubts", ())) == 1
         robot.position = HOME + 0.01 * mission.world.domain.extent
         assert any(isinstance(event, Observation) for event in listen(vehicle, 2.0))
+
+
+# -- gauges that show no change --------------------------------------------------------------------------
+
+
+def settled_by(vehicle, order, seconds=60.0):
+    """Return how long an order takes, at most so many seconds, and whether it was carried out."""
+    began_s = vehicle.clock.now_s()
+    vehicle.send(order)
+    while vehicle.clock.now_s() < began_s + seconds:
+        if any(isinstance(e, Observation) and e.order == order.id for e in vehicle.events(0.05)):
+            return vehicle.clock.now_s() - began_s
+    return math.inf
+
+
+@pytest.mark.parametrize("link", [Near, Streaming])
+def test_a_gauge_that_stands_still_changes_no_battery_before_its_time(link):
+    mission = mission_with(3, takes_s=20.0)
+    robot = robot_of(mission, faults=[Fault.parse("gauge:0")])
+    with connected(mission, robot, link) as vehicle:
+        settled_by(vehicle, Query(mission.world.domain.sites[-1], id="run/0", expected_cost=10.0))
+        settled_by(vehicle, GoHome(0, "run/1", HOME))
+        assert 20.0 <= settled_by(vehicle, Recharge(0, "run/2", 2, HOME)) < 21.0
+
+
+def test_one_wrong_level_changes_no_battery():
+    mission = mission_with(2)
+    robot = robot_of(mission, recharge_s=math.inf)
+    with connected(mission, robot) as vehicle:
+        settled_by(vehicle, Query(mission.world.domain.sites[-1], id="run/0", expected_cost=10.0))
+        settled_by(vehicle, GoHome(0, "run/1", HOME))
+        vehicle.clock.after(1.0, lambda: vehicle.link.wires[-1].hear(BatteryReport(share=1.0)))
+        assert settled_by(vehicle, Recharge(0, "run/2", 2, HOME), 5.0) == math.inf
