@@ -20,6 +20,8 @@ _OVERTAKE_S = 1.0  # packets overtake each other by less than this
 
 _MIXED_MS = 500  # packets of different kinds carry times that differ by less than this
 
+_LATE_MS = 5000  # no packet is late by more: its component was restarted
+
 _FAR_AHEAD = 64  # so many packets are rarely lost in a row
 
 
@@ -108,20 +110,24 @@ class Sequence:
     without any, it is taken, but those between are still new.
     """
 
-    newest: dict[tuple[int, int], tuple[int, float, int]] = field(default_factory=dict)
+    newest: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
+    timed: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
 
     def is_new(self, message: Any) -> bool:
         """Return True unless the packet is a duplicate or was overtaken by another."""
         sender, number = (message.get_srcSystem(), message.get_srcComponent()), message.get_seq()
-        newest, came_s, newest_ms = self.newest.get(sender, (0, -math.inf, 0))
+        newest, came_s = self.newest.get(sender, (0, -math.inf))
+        newest_ms, timed_s = self.timed.get(sender, (0, -math.inf))
         now, time_ms = time.monotonic(), getattr(message, "time_boot_ms", None)
         ahead = (number - newest) % 256
-        if now < came_s + _OVERTAKE_S:
-            if not 0 < ahead <= 128 or (time_ms is not None and time_ms < newest_ms - _MIXED_MS):
+        if now < came_s + _OVERTAKE_S and not 0 < ahead <= 128:
+            return False
+        if time_ms is not None:
+            older_ms = newest_ms - time_ms if now < timed_s + _OVERTAKE_S else 0
+            if _MIXED_MS < older_ms < _LATE_MS:
                 return False
-            if ahead > _FAR_AHEAD and time_ms is None:
-                return True
-        else:
-            newest_ms = 0  # it may have been restarted
-        self.newest[sender] = number, now, max(newest_ms, time_ms or 0)
+            self.timed[sender] = newest_ms if 0 < older_ms <= _MIXED_MS else time_ms, now
+        elif now < came_s + _OVERTAKE_S and ahead > _FAR_AHEAD:
+            return True
+        self.newest[sender] = number, now
         return True
