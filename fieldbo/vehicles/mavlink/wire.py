@@ -18,10 +18,6 @@ from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 
 _OVERTAKE_S = 1.0  # packets overtake each other by less than this
 
-_MIXED_MS = 500  # packets of different kinds carry times that differ by less than this
-
-_LATE_MS = 5000  # no packet is late by more: its component was restarted
-
 _FAR_AHEAD = 64  # so many packets are rarely lost in a row
 
 
@@ -106,28 +102,21 @@ def lock_file(link: MavlinkSettings) -> Path:
 class Sequence:
     """Recognises new packets: each component numbers its own from 0 to 255, then starts over.
 
-    A packet that is late by half a cycle looks like one far ahead. The time that it carries tells them apart;
-    without any, it is taken, but those between are still new.
+    A packet that is late by half a cycle looks like one far ahead. It is taken, but those between count as new
+    all the same.
     """
 
     newest: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
-    timed: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
 
     def is_new(self, message: Any) -> bool:
         """Return True unless the packet is a duplicate or was overtaken by another."""
         sender, number = (message.get_srcSystem(), message.get_srcComponent()), message.get_seq()
         newest, came_s = self.newest.get(sender, (0, -math.inf))
-        newest_ms, timed_s = self.timed.get(sender, (0, -math.inf))
-        now, time_ms = time.monotonic(), getattr(message, "time_boot_ms", None)
-        ahead = (number - newest) % 256
-        if now < came_s + _OVERTAKE_S and not 0 < ahead <= 128:
-            return False
-        if time_ms is not None:
-            older_ms = newest_ms - time_ms if now < timed_s + _OVERTAKE_S else 0
-            if _MIXED_MS < older_ms < _LATE_MS:
+        now, ahead = time.monotonic(), (number - newest) % 256
+        if now < came_s + _OVERTAKE_S:
+            if not 0 < ahead <= 128:
                 return False
-            self.timed[sender] = newest_ms if 0 < older_ms <= _MIXED_MS else time_ms, now
-        elif now < came_s + _OVERTAKE_S and ahead > _FAR_AHEAD:
-            return True
+            if ahead > _FAR_AHEAD:
+                return True
         self.newest[sender] = number, now
         return True
