@@ -102,11 +102,12 @@ def lock_file(link: MavlinkSettings) -> Path:
 class Sequence:
     """Recognises new packets: each component numbers its own from 0 to 255, then starts over.
 
-    A packet that is late by half a cycle looks like one far ahead. It is taken, but those between count as new
-    all the same.
+    A packet that is late by half a cycle looks like one far ahead. It is taken, but hides none of those
+    between until another one comes behind it.
     """
 
     newest: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
+    far_ahead: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def is_new(self, message: Any) -> bool:
         """Return True unless the packet is a duplicate or was overtaken by another."""
@@ -116,7 +117,10 @@ class Sequence:
         if now < came_s + _OVERTAKE_S:
             if not 0 < ahead <= 128:
                 return False
-            if ahead > _FAR_AHEAD:
+            behind = (number - self.far_ahead.get(sender, number)) % 256
+            if ahead > _FAR_AHEAD and not 0 < behind <= _FAR_AHEAD:
+                self.far_ahead[sender] = number
                 return True
+        self.far_ahead.pop(sender, None)
         self.newest[sender] = number, now
         return True
