@@ -129,7 +129,7 @@ class ReportFilter:
             began_s=now_s,
             since_s=now_s,
             battery=self._gauge.mark(self.clock.boot_s()),
-            start=self.last_known if located else None,
+            start=self._snapped(self.last_known, self.position) if located else None,
             charged=0.0 if known is None else known.charged,
             again=int(again) if known is None else known.again + again,
             resumed=known is not None and known.resumed,
