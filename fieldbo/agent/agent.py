@@ -58,6 +58,10 @@ _AMID_INITIAL = (EndReason.STEP_LIMIT, EndReason.VEHICLE_LOST, EndReason.STOPPED
 """Reasons that may end a vehicle's part before all initial readings were asked for."""
 
 
+_NEARER = 0.9
+"""A trip home that was cut short has not failed if less than this fraction of the way is left."""
+
+
 class Agent(AgentState):
     """Issue orders for a mission's vehicles, and learn from the events that come back.
 
@@ -532,7 +536,8 @@ class Agent(AgentState):
         state, withdrawn = self.vehicles[order.vehicle], event.order in self.withdrawn
         state.swap_refused |= isinstance(order, Recharge) and not withdrawn
         if isinstance(event, Lost):
-            state.lose(event.order, sent=event.sent)
+            state.lose(event.order, sent=event.sent, at_s=event.time_s)
+            state.unsent_trips += isinstance(order, GoHome) and not event.sent
             return
         state.reject(event.order)
         self.settled[event.order] = Rejected
@@ -556,6 +561,7 @@ class Agent(AgentState):
         order, number = self.issued[event.order].order, order_number(event.order)
         state, withdrawn = self.vehicles[order.vehicle], event.order in self.withdrawn
         lost = event.order in state.ledger_of(event.order).lost
+        before = state.position
         state.observed(event, number)
         if event.last:
             state.still.done(order, event, state.ledger_of(event.order).entries[event.order].planned)
@@ -566,7 +572,8 @@ class Agent(AgentState):
         elif event.last and isinstance(order, GoHome):
             if event.complete:
                 state.came_back(number)
-            state.home_tries += not event.complete and not withdrawn
+            far, left = state.return_cost(np.stack([before, state.position]))
+            state.home_tries += not (event.complete or withdrawn or left < _NEARER * far)
         repeats = self._repeats(event)
         self.parts_seen.add((event.order, event.part))
         if event.last:

@@ -25,7 +25,8 @@ _HOME_TRIES = 2
 """How often a vehicle may fail to come home at the end before fieldbo gives that up."""
 
 _LOST_TRIPS = 5
-"""How often a vehicle that can't be seen is sent home although its battery does not seem to suffice."""
+"""How often a vehicle that can't be seen is sent home although its battery does not seem to suffice, and how
+often a trip home may fail to leave."""
 
 
 # -- at the end --------------------------------------------------------------------------------------------
@@ -75,6 +76,8 @@ def go_on_home(agent: AgentState, vehicle: int) -> GoHome | Stop:
         return _give_up(agent, vehicle, EndReason.VEHICLE_LOST)
     if state.home_tries >= _HOME_TRIES or (not state.affordable_home and _is_hopeless(state)):
         return _give_up(agent, vehicle, state.reason)
+    if state.unsent_trips >= _LOST_TRIPS:
+        return _give_up(agent, vehicle, EndReason.VEHICLE_LOST)
     return _home_or_stop(agent, vehicle, state.reason)
 
 
@@ -83,8 +86,7 @@ def _is_hopeless(state: VehicleState) -> bool:
 
     It has nothing better to do than to go on.
     """
-    trips = sum(isinstance(order, GoHome) for order in state.adrift.values())
-    return not 0 < trips <= _LOST_TRIPS or state.heard_s > state.lost_s
+    return not 0 < state.trips_lost <= _LOST_TRIPS or state.heard_s > state.lost_s
 
 
 def _give_up(agent: AgentState, vehicle: int, reason: EndReason) -> Stop:

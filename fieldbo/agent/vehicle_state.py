@@ -12,7 +12,16 @@ from fieldbo.agent.affordability import Affordability
 from fieldbo.agent.ledger import Ledger
 from fieldbo.agent.phase import Phase, Turn, after
 from fieldbo.agent.standstill import Standstill
-from fieldbo.messages import EndReason, Observation, Order, Query, Recharge, Telemetry, order_number
+from fieldbo.messages import (
+    EndReason,
+    GoHome,
+    Observation,
+    Order,
+    Query,
+    Recharge,
+    Telemetry,
+    order_number,
+)
 
 SLACK = 0.01
 """What a waiting vehicle may use up before it is heard from again, as a fraction of the whole."""
@@ -113,6 +122,8 @@ class VehicleState(Affordability):
         Whether it has completed a trip home, and was sent nowhere since.
     still : Standstill
         What it reports that stands still while it works.
+    trips_lost, unsent_trips : int
+        How many trips home were lost since it last came home, and how many of them never left.
     lost_from : (d,) array or None
         Where it was when it began to lose orders; None unless any may still be under way.
     lost_s : float
@@ -142,6 +153,8 @@ class VehicleState(Affordability):
     recharged_s: float = -np.inf
     came_home: bool = False
     still: Standstill = field(default_factory=lambda: Standstill(math.inf, ""))
+    trips_lost: int = 0
+    unsent_trips: int = 0
     lost_from: Array | None = None
     lost_s: float = -np.inf
     moved: float = 0.0
@@ -159,7 +172,7 @@ class VehicleState(Affordability):
         """Note that the order with this number has brought it home, unless that was long ago."""
         self.came_home = not self.queue and number == self.latest[0]
         if self.came_home:
-            self.home_tries = 0
+            self.home_tries = self.trips_lost = self.unsent_trips = 0
             self.turn(Turn.CAME_HOME)
 
     @property
@@ -170,14 +183,15 @@ class VehicleState(Affordability):
     def try_home_again(self) -> None:
         """Have a vehicle that did not come home sent there again."""
         self._in_touch()
-        self.home_tries = 0
+        self.home_tries = self.trips_lost = self.unsent_trips = 0
         self.turn(Turn.SENT_HOME)
 
     def reopen(self) -> None:
         """Let a vehicle whose part was over receive orders again."""
         self._in_touch()
         self.turn(Turn.REOPENED)
-        self.reason, self.home_tries, self.swap_refused = None, 0, False
+        self.reason, self.swap_refused = None, False
+        self.home_tries = self.trips_lost = self.unsent_trips = 0
 
     # -- the queue -------------------------------------------------------------------------------------
 
@@ -214,9 +228,10 @@ class VehicleState(Affordability):
         if latest is not None and not self.queue:
             self.heard(latest)
 
-    def lose(self, order: str, *, sent: bool = True) -> None:
+    def lose(self, order: str, *, sent: bool = True, at_s: float | None = None) -> None:
         """Remove an order of unknown outcome from the queue; if it was sent, what was set aside stays."""
         self.lost_in_a_row += 1
+        self.trips_lost += isinstance(next((q for q in self.queue if q.id == order), None), GoHome)
         if not sent:
             for ledger in (self.ledger_of(order), self.time_ledger):
                 ledger.release(order)
@@ -225,6 +240,7 @@ class VehicleState(Affordability):
         if not self.adrift:
             self.lost_from, self.moved = self.position, 0.0
         self.lost_s = self.time_s if self.under_way is None else self.under_way.time_s
+        self.lost_s = max(self.lost_s, at_s or 0.0)
         self.adrift |= {str(queued.id): queued for queued in self.queue if queued.id == order}
         if (latest := self.under_way) is not None and self._is_located(latest):
             self.glimpsed = latest.position

@@ -97,6 +97,7 @@ def plan(
     """
     from fieldbo.cli.plan_files import PlanFiles
     from fieldbo.errors import InputError, errors_of, raise_all
+    from fieldbo.runs.flights import through_closed
     from fieldbo.vehicles.checks import check_tolerances, doubts
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.fence_check import check_geofence
@@ -136,6 +137,7 @@ def plan(
         )
     warnings = [*check_geofence(whole, mission), *doubts(loaded, mission), *files.doubts(link)]
     warnings += filter(None, [too_many(fence, link), *beyond, too_long])
+    warnings += through_closed(mission, flights)
     for flight, route in zip(flights, routes, strict=True):
         warnings += from_waypoints(mission, fence, route, flight.way.points[0], _which(flight, flights))
     files.write(routes, fence, link, home)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from fieldbo._numerics.arrays import Array
@@ -133,14 +133,22 @@ class Lost:
     reason : str
     sent : bool
         False if the order never left for the vehicle, which has spent nothing on it.
+    time_s : float, optional
+        When it was given up, in seconds since the start of the run: where the vehicle was seen before says
+        little of where it is. By default, the time of the event before.
     """
 
     order: str
     reason: str
     sent: bool = True
+    time_s: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", printable(self.reason))
+        if self.time_s is not None:
+            where = f"loss of {self.order}"
+            object.__setattr__(self, "time_s", number_in("time_s", self.time_s, where))
+            check_finite("time_s", self.time_s, where)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -62,6 +63,20 @@ def flights_of_run(run: str) -> tuple[Mission, list[Flight]]:
         (agent.issued[event.order].order, event) for event in agent.history if isinstance(event, Observation)
     ]
     return agent.mission, _flights(agent.mission, done)
+
+
+def through_closed(mission: Mission, flights: Sequence[Flight]) -> list[str]:
+    """Return a warning for each area that was closed under way, and through which a flight leads.
+
+    A run may have been there before. Its flights are those that it flew.
+    """
+    legs = [leg for flight in flights for leg in pairwise(flight.way.points)]
+    return [
+        f"the plan leads through {area.name}, which was closed under way: fly it only if the area is open "
+        "again, or plan the mission with the area as an obstacle of its world"
+        for area in mission.world.no_go
+        if any(area.crosses(start, end) for start, end in legs)
+    ]
 
 
 def flights_of_mission(mission: Mission) -> list[Flight]:

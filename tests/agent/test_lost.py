@@ -332,3 +332,39 @@ def test_an_order_that_never_left_takes_nothing():
     assert (state.ledger.left, state.ledger.reserved, state.ledger.lost) == (30.0, {}, set())
     assert (state.lost_in_a_row, state.adrift) == (1, {})
     assert from_plain(to_plain(agent.history[-1])) == agent.history[-1]
+
+
+def test_a_position_of_before_the_loss_says_nothing_of_where_the_vehicle_is():
+    agent = Agent(small_mission(battery=11.0, initial=0))
+    agent.tell(agent.issue(Query([5.0, 0.0])).observed(0.5, noise_variance=0.01, time_s=6.0, cost=6.0))
+    finish(agent, 0, EndReason.BATTERY_SPENT)
+    trip = agent.vehicles[0].queue[-1]
+    agent.tell(Lost(str(trip.id), "silent for 5 s", time_s=9.0))
+    agent.tell(Telemetry(0, [5.0, 0.0], 1.0, 10.0, 0.1, located_s=8.0))
+    assert isinstance(agent.ask(), GoHome)
+    with pytest.raises(InputError, match="time_s"):
+        Lost("run/7", "silence", time_s=np.inf)
+
+
+def test_a_trip_home_that_never_leaves_is_given_up_after_some_times():
+    agent = Agent(small_mission(initial=0))
+    agent.tell(agent.issue(Query([5.0, 0.0])).observed(0.5, noise_variance=0.01, time_s=6.0))
+    finish(agent, 0, EndReason.STEP_LIMIT)
+    trips = 0
+    while agent.vehicles[0].queue:
+        agent.tell(Lost(str(agent.vehicles[0].queue[-1].id), "its position is unknown", sent=False))
+        heard(agent)
+        agent.ask()
+        trips += 1
+    assert trips == 5
+    assert agent.ask() == Stop(EndReason.VEHICLE_LOST)
+
+
+def test_a_trip_home_that_is_cut_short_has_not_failed_while_it_comes_nearer():
+    agent = Agent(small_mission(initial=0))
+    agent.tell(agent.issue(Query([5.0, 0.0])).observed(0.5, noise_variance=0.01, time_s=6.0))
+    finish(agent, 0, EndReason.STEP_LIMIT)
+    for x in (4.0, 3.0, 2.0, 1.0):
+        trip = agent.vehicles[0].queue[-1]
+        agent.tell(replace(trip.observed(cost=1.0), position=[x, 0.0], complete=False))
+        assert isinstance(agent.ask(), GoHome)

@@ -14,14 +14,17 @@ import shapely
 from shapely.geometry import Polygon
 from working_folder import write
 
+from fieldbo.costs.euclidean import Euclidean
 from fieldbo.costs.transect import Transect
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame, Origin
 from fieldbo.domain.ground import ground_of
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import Observation
 from fieldbo.mission.catalogue import list_missions, list_worlds
 from fieldbo.mission.load import load_mission
+from fieldbo.runs.flights import Flight, through_closed
 from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run as simulate
 from fieldbo.validation import validated
@@ -840,3 +843,18 @@ def test_an_uploaded_plan_speaks_the_language_of_the_autopilot_that_answers(
     assert commands <= {item.command for item in vehicle.mission}
     assert max(item.params[0] for item in vehicle.mission if item.command == flight_plan.WAYPOINT) == stay_s
     assert [("though its file says" in note) for note in notes] == ([True] if firmware else [])
+
+
+def test_a_plan_through_an_area_that_was_closed_under_way_is_warned_about_and_fenced(relay, boat):
+    relay = replace(relay, world=replace(relay.world, cost=Euclidean(rate=1.0, sampling=1.0)))
+    flights = across(relay)
+    closed = relay.with_no_go([Obstacle("nets", (95.0, -5.0), (105.0, 30.0))])
+    (warning,) = through_closed(closed, flights)
+    assert "leads through nets, which was closed under way" in warning
+    assert through_closed(relay, flights) == []
+
+
+def across(mission):
+    """Return one flight across the lake."""
+    way = track(mission, [Visit(np.array([200.0, 5.0])), Visit(np.zeros(2), is_site=False)])
+    return [Flight(1, way, np.zeros(len(way.points)))]

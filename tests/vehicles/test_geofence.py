@@ -14,6 +14,7 @@ from small_files import mission_text
 from working_folder import write
 
 from fieldbo.domain.frame import Frame, Origin
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.mission.load import load_mission
 from fieldbo.validation import validated
@@ -330,3 +331,12 @@ def test_a_signing_key_is_the_hash_of_a_passphrase_that_only_the_environment_hol
     mission, ground = bay()
     with pytest.raises(VehicleError, match="the environment variable BOAT_KEY is not set"):
         link.open(mission, ground, print)
+
+
+def test_an_area_that_was_closed_under_way_is_part_of_the_fence():
+    mission, ground = bay(CLEAR)
+    nets = Obstacle("nets", (120.0, 20.0), (130.0, 30.0))
+    before, after = (geofence(one, ground, None).zones for one in (mission, mission.with_no_go([nets])))
+    (new,) = (zone for zone in after if zone not in before)
+    assert not new.inclusion
+    assert in_bay(new, ground).contains(shapely.box(120, 20, 130, 30))

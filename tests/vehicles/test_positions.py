@@ -560,3 +560,16 @@ def test_a_trip_home_that_is_lost_is_not_cancelled(mission):
         vehicle.send(GoHome(0, "run/0"))
         assert until(vehicle, lambda events: any(isinstance(event, Lost) for event in events), 3.0)
     assert cancelled == []
+
+
+def test_a_robot_beside_a_corner_within_its_tolerance_is_not_sent_anew_again_and_again(mission):
+    """Positions on the wire are rounded, and so lie a little inside the clearance of the corner."""
+    with vehicle_of(mission, Guided()) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.send(query(0, [16, 4]))
+        listen(vehicle)
+        beside = wire.sent[0].route[0] + np.array([0.02, -0.02])
+        driven(vehicle, wire, *(beside * part for part in np.linspace(0.0, 1.0, 25)), seconds=0.3)
+        driven(vehicle, wire, *[beside] * 100, seconds=0.2)
+    assert len(wire.sent) == 2
+    assert wire.sent[-1].site.tolist() == [11.5, 16.5]

@@ -228,7 +228,7 @@ def geofence(mission: Mission, ground: Ground, extra: Fence | None) -> GeoFence:
     InputError
         The world and the vehicle file have no area in common, or several.
     """
-    domain, extra = mission.world.domain, extra or Fence()
+    domain, extra = mission.world.passable, extra or Fence()
     flat = _flat(ground)
     left_out = tuple(o.name for o in domain.solid)
     include: list[BaseGeometry] = []

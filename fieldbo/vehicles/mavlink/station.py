@@ -446,7 +446,9 @@ class GroundStation(Connection):
                 self._insist()
         elif self._control is _Control.OURS:
             self._control = _Control.PILOT
-            self._cut_short("a pilot took control of the vehicle")
+            why = "a pilot took control of the vehicle"
+            _log.warning("%s: %s; its guided mode lets fieldbo go on", self._link.address, why)
+            self._cut_short(why)
 
     def _guided_mode(self, heartbeat: Any) -> tuple[tuple[int, int, int], int]:
         """Return the guided mode as it is requested, and as a heartbeat shows it."""

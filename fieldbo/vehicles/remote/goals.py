@@ -165,6 +165,19 @@ class Goals:
         except InputError:
             return False  # there is no route at all
 
+    def is_blocked(self, here: Array, point: Array) -> bool:
+        """Return True if the way from a robot to a point (d,) leads round something.
+
+        Robots stop beside corners, and positions are rounded: one within the tolerance of arrivals is passed.
+        """
+        if self._domain.clear:
+            return False
+        try:
+            corners = self._cost.path(here, point)[1:-1]
+        except InputError:
+            return True  # there is no route at all
+        return bool((np.abs(corners - here) > self._arrival.within).any())
+
     def _return_route(self, site: Array) -> Array:
         """Return the points (k, d) that the robot passes from a site if it is to go home by itself."""
         if self._watch.when_planner_silent != "home":

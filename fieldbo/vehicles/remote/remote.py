@@ -382,9 +382,9 @@ class Remote(Vehicle):
         entry, detector = self._under_way, self._detector
         if entry is None or detector is None or self.link.follows_routes or detector.target is None:
             return
-        free = self._goals.is_free(position, detector.target)
-        entry.forgotten |= not free and self._blocked
-        self._blocked = not free and not entry.forgotten
+        blocked = self._goals.is_blocked(position, detector.target)
+        entry.forgotten |= blocked and self._blocked
+        self._blocked = blocked and not entry.forgotten
 
     def _send_again_if_due(self) -> None:
         """Send the goal under way to a robot that may have forgotten it, on a route from where it is."""
@@ -737,6 +737,7 @@ class Remote(Vehicle):
         assert entry is not None
         was_under_way, given_up = entry is self._under_way, entry.progress is Progress.CANCELLING
         if isinstance(event, Lost):
+            event = replace(event, time_s=self._filter.now_s)
             if was_under_way:
                 self._take_part(self.clock.now_s(), at_once=True)
             self._track.lose()
