@@ -573,3 +573,23 @@ def test_a_robot_beside_a_corner_within_its_tolerance_is_not_sent_anew_again_and
         driven(vehicle, wire, *[beside] * 100, seconds=0.2)
     assert len(wire.sent) == 2
     assert wire.sent[-1].site.tolist() == [11.5, 16.5]
+
+
+def test_what_a_robot_was_seen_to_drive_is_charged_though_it_answers_after_a_later_order(mission):
+    with vehicle_of(mission, Reports()) as vehicle:
+        wire, none = vehicle.link.wire, np.empty(0)
+        vehicle.send(query(0, [0, 16]))
+        listen(vehicle)
+        driven(vehicle, wire, *[(0, y / 2) for y in range(1, 9)], seconds=0.3)
+        until(vehicle, lambda events: any(isinstance(event, Lost) for event in events))
+        wire.at(0, 4, times=4)
+        vehicle.send(query(1, [0, 4]))
+        until(vehicle, lambda events: len(wire.sent) == 2, meanwhile=lambda: wire.at(0, 4))
+        wire.hear(answer("run/1", [0, 4]))
+        until(vehicle, lambda events: any(isinstance(event, Observation) for event in events))
+        late = GoalResult("run/0#s", np.array([0.0, 4.0]), np.empty((0, 2)), none, none, cost=0.0)
+        wire.hear(replace(late, complete=False))
+        events = until(vehicle, lambda events: any(isinstance(event, Observation) for event in events))
+    (seen,) = [event for event in events if isinstance(event, Observation)]
+    assert (seen.order, seen.estimated) == ("run/0", True)
+    assert seen.cost == pytest.approx(4.0)

@@ -102,6 +102,8 @@ class Leg:
         What it may cost, margin included.
     charged : float
         What its parts cost so far.
+    seen : float
+        Declared cost of how far the robot was seen to have come with it after it was lost.
     counted : bool
         Whether what it took is known, from its outcome or from the battery.
     again : int
@@ -118,6 +120,7 @@ class Leg:
     start: Array | None = None
     at_most: float = 0.0
     charged: float = 0.0
+    seen: float = 0.0
     counted: bool = False
     again: int = 0
     resumed: bool = False

@@ -123,6 +123,7 @@ class ReportFilter:
 
         If it is sent `again` to a robot that may have done it, that may sample twice.
         """
+        self._look_how_far()
         known, now_s = entry.leg, self.now_s
         located = known is None and self._track.known  # one that is sent again may have begun elsewhere
         entry.leg = leg = Leg(
@@ -465,9 +466,21 @@ class ReportFilter:
         """
         leg, moved = entry.leg, self._track.known and self._track.heard
         doubtful = entry.progress in (Progress.LOST, Progress.CANCELLING) or entry.broken
-        if leg is None or leg.start is None or not (doubtful and moved) or self._newest > entry.number:
+        if leg is None or leg.start is None or not doubtful:
             return 0.0
-        return self._price(entry, self.last_known, whole=result.complete) - leg.charged
+        latest = moved and entry is self._book.latest
+        now = self._price(entry, self.last_known, whole=result.complete) if latest else 0.0
+        return max(now, leg.seen) - leg.charged
+
+    def _look_how_far(self) -> None:
+        """Note how far the latest lost order has brought the robot, before it is sent elsewhere."""
+        if not (self._track.known and self._track.heard):
+            return
+        lost = (e for e in self._book if e.progress is Progress.LOST and e.number > self._newest)
+        latest = max(lost, key=lambda entry: entry.number, default=None)
+        if latest is not None and latest.leg is not None and latest.leg.start is not None:
+            price = self._price(latest, self.last_known, whole=False)
+            latest.leg.seen = max(latest.leg.seen, price)
 
     def _estimate(self, entry: Entry, result: GoalResult, leg: Leg, position: Array) -> float:
         """Return what a part cost: as declared, or what the battery lost if that is clearly more."""
