@@ -80,7 +80,7 @@ class Failures:
     ...     value = float("nan") if site[0] > 3.5 else 1.0
     ...     failures.take(Query(site, id=f"run/{n}").observed(value, noise_variance=0.01, cost=1.0))
     >>> failures.at([[0.0, 2.0], [5.0, 2.0]]).round(1)
-    array([0. , 0.9])
+    array([0. , 0.7])
     """
 
     def __init__(self, domain: Domain, model: Model, limit: float) -> None:

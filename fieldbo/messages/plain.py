@@ -94,7 +94,7 @@ def from_plain(plain: Mapping[str, Any]) -> Order | Event:
     Examples
     --------
     >>> from_plain({"kind": "lost", "order": "run/3", "reason": "link"})
-    Lost(order='run/3', reason='link')
+    Lost(order='run/3', reason='link', sent=True, time_s=None)
     """
     body = dict(plain)
     kind = body.pop("kind", None)
