@@ -205,7 +205,7 @@ def _only(agent: AgentState, command: Command) -> VehicleState:
 
 
 def _with_level(agent: AgentState, command: Command) -> Command:
-    """Return a command that states what is left, with its vehicle and what the run counts with."""
+    """Return a command that states what is left, with its vehicle and what the run assumes."""
     if command.left is None:
         raise InputError("it is not said what is left", expected="an amount in the battery's unit")
     state, unit = _only(agent, command), agent.mission.world.cost_unit

@@ -312,7 +312,7 @@ class VehicleState(Affordability):
         self.turn(Turn.CHANGED)
 
     def state_left(self, left: float) -> None:
-        """Count with what a person says is left in the battery, at most the declared account."""
+        """Adopt what a person says is left in the battery, at most the declared account."""
         spent = self.ledger.state(left)
         self.statements.append(Statement(self.battery_number, spent, self.ledger.left))
 

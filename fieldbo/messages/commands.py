@@ -32,7 +32,7 @@ class Command:
     left : float or None
         For ``battery``: what is left in it now, as a person says, in the cost unit.
     counted : float or None
-        What the run counts with from then on: `left`, or the declared account if that is less.
+        What the run assumes from then on: `left`, or the declared account if that is less.
     hold : str
         For ``pause`` and ``continue``: name of the automatic hold that gave it; empty for a person.
     by : str

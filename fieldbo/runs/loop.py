@@ -41,7 +41,7 @@ _WAIT_S = 0.2
 _RECALL_S = 10.0
 """How long to ask vehicles what became of lost orders."""
 
-_DONE_OR_NOT = "the robot may have done it before the restart, and what is left does not pay for it twice"
+_DONE_OR_NOT = "the robot may have done it before the restart, and the battery can't pay for it twice"
 
 _log = logging.getLogger(__name__)
 

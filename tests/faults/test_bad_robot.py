@@ -22,4 +22,4 @@ def test_an_order_that_may_be_done_is_not_sent_again_if_that_could_not_be_paid_t
         assert BadRobot(seed).run(tmp_path / f"{seed}.sqlite").problems == []
     with Record(tmp_path / "150.sqlite") as record:
         lost = [row.message for row in record.rows() if row.kind == "lost"]
-    assert any(isinstance(event, Lost) and "does not pay for it twice" in event.reason for event in lost)
+    assert any(isinstance(event, Lost) and "can't pay for it twice" in event.reason for event in lost)

@@ -133,6 +133,11 @@ def test_a_mission_over_mqtt_is_driven_from_the_console_and_its_ledger_shows_it(
             expect(page.locator("#run")).to_contain_text(HOSTILE)
             press(page, "pause")
             expect(page.locator("#status")).to_have_text("Paused")
+            page.locator("#level summary").click()
+            page.locator("#left").fill("3900")
+            page.locator("#left-send").click()
+            page.locator("#ask-yes").click()
+            expect(page.locator("#outcome")).to_contain_text("State what is left in the battery: confirmed")
             area = area_beside_boat(run)
             page.locator("#no-go").click()
             for corner in area.exterior.coords[:-1]:
@@ -163,7 +168,7 @@ def test_a_mission_over_mqtt_is_driven_from_the_console_and_its_ledger_shows_it(
     with (run / "ledger.csv").open() as opened:
         kinds = [line["kind"] for line in csv.DictReader(opened)]
     commands = [kind for kind in kinds if kind not in ("query", "go-home")]
-    assert commands == ["pause", "no-go", "next", "continue", "skip", "home"]
+    assert commands == ["pause", "battery", "no-go", "next", "continue", "skip", "home"]
     assert kinds[-1] == "go-home"
 
 

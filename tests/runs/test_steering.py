@@ -593,7 +593,7 @@ def test_a_level_that_is_cut_says_so(mission):
     agent = Agent(mission)
     agent.tell(agent.ask().observed(1.0, noise_variance=0.01))
     given = agent.completed(command("battery", left=60.0))
-    assert f"the run counts with {given.counted:,.6g} s" in command_text(mission, given)
+    assert f"the run assumes {given.counted:,.6g} s" in command_text(mission, given)
     assert from_plain(to_plain(given)).counted == given.counted
 
 

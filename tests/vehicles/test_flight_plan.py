@@ -842,7 +842,7 @@ def test_an_uploaded_plan_speaks_the_language_of_the_autopilot_that_answers(
     )
     assert commands <= {item.command for item in vehicle.mission}
     assert max(item.params[0] for item in vehicle.mission if item.command == flight_plan.WAYPOINT) == stay_s
-    assert [("though its file says" in note) for note in notes] == ([True] if firmware else [])
+    assert [("but its file says" in note) for note in notes] == ([True] if firmware else [])
 
 
 def test_a_plan_through_an_area_that_was_closed_under_way_is_warned_about_and_fenced(relay, boat):

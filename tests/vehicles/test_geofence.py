@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import mavlink_boat
 import numpy as np
 import pytest
 import shapely
@@ -66,20 +67,7 @@ MISSION = mission_text(
     policy={"kind": "lawnmower", "lines": 6, "samples": 8},
     model={"learn": False, "length_scales": [30, 30]},
 )
-BOAT = """format = 1
-[link]
-kind = "mavlink"
-{link}
-[frame]
-origin = {{ latitude = 47.31, longitude = 8.58, altitude = 406 }}
-bearing = 120
-along = "east"
-left = "north"
-[battery]
-full = 1e6
-[arrival]
-within = 0.1
-"""
+BOAT = mavlink_boat.BOAT.replace("along", "bearing = 120\nalong")
 FRAME = Frame(Origin(47.31, 8.58, 406.0), bearing=120, along="east", left="north")
 
 

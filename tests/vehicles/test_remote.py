@@ -786,6 +786,12 @@ def test_an_order_of_an_earlier_program_is_cancelled_at_the_robot_even_while_it_
         assert not seen.complete
 
 
+BATCH = [
+    Query([5.0, 4.0], expected_cost=7.4, id="run/0"),
+    Query([4.0, 4.0], expected_cost=2.0, id="run/1"),
+]
+
+
 @pytest.mark.parametrize("positions", [True, False])
 def test_what_an_order_brings_after_a_restart_says_where_the_robot_is_though_others_were_to_follow(positions):
     vehicle = remote(mission=small_mission(battery=40.0), watch=Watch(), speedup=10.0)
@@ -794,17 +800,13 @@ def test_what_an_order_brings_after_a_restart_says_where_the_robot_is_though_oth
         vehicle.link.robot.tick = lambda: [
             Heartbeat() if isinstance(report, PositionReport) else report for report in tick()
         ]
-    batch = [
-        Query([5.0, 4.0], expected_cost=7.4, id="run/0"),
-        Query([4.0, 4.0], expected_cost=2.0, id="run/1"),
-    ]
     with vehicle:
-        for order in batch:
+        for order in BATCH:
             vehicle.send(order)
         vehicle.clock.sleep(0.5)
     on_its_own(vehicle, 5.0)
     with again(vehicle) as second:
-        second.resume(batch, [])
+        second.resume(BATCH, [])
         (seen,) = second.outcome("run/0")
     assert np.array_equal(seen.position, [5.0, 4.0])
 
@@ -812,19 +814,15 @@ def test_what_an_order_brings_after_a_restart_says_where_the_robot_is_though_oth
 def test_after_a_restart_only_the_order_that_was_sent_is_cancelled_at_the_robot():
     """The one behind it was never sent: it cost nothing, and what was set aside for it is free again."""
     vehicle = remote(mission=small_mission(battery=40.0), watch=Watch(), speedup=1.0)
-    batch = [
-        Query([5.0, 4.0], expected_cost=7.4, id="run/0"),
-        Query([4.0, 4.0], expected_cost=2.0, id="run/1"),
-    ]
     with vehicle:
-        for order in batch:
+        for order in BATCH:
             vehicle.send(order)
         vehicle.events(0.2)
     with again(vehicle) as second:
-        second.resume(batch, [])
-        for order in batch:
+        second.resume(BATCH, [])
+        for order in BATCH:
             second.send(order)
-        for order in reversed(batch):
+        for order in reversed(BATCH):
             second.cancel(order.id)
         events = until_settled(second, "run/0")
     told = [event for event in events if hasattr(event, "order")]

@@ -1,12 +1,14 @@
 """The simulated robot: where its battery is changed, how its time passes, and what it announces itself as."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from fieldbo.domain.frame import Frame, Origin
+from fieldbo.domain.obstacles import Obstacle
 from fieldbo.testing import SteppedClock, small_world
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.remote.link import Goal
@@ -152,3 +154,15 @@ def test_a_reposition_is_obeyed_in_its_mode_or_if_it_may_change_the_mode():
 def test_autopilots_name_their_modes():
     copter = Autopilot.of(MavlinkSettings(firmware="ardupilot", vehicle="copter"))
     assert [copter.name(mode) for mode in (copter.guided, copter.hold)] == ["GUIDED", "LOITER"]
+
+
+def test_readings_fail_for_a_robot_where_the_world_says_so():
+    patch = Obstacle("wet patch", (2.0, 0.0), (4.0, 2.0))
+    world = replace(small_world(), unreadable=(patch,))
+    one = Robot(world, clock=SteppedClock(), speedup=100.0, start=HOME)
+    read = []
+    for goal, site in (("inside", SITE), ("outside", np.array([0.0, 3.0]))):
+        done(one, goal, site=site)
+        (result,) = one._answers[goal]
+        read.append((result.complete, np.isnan(result.values).tolist(), result.cost > 0.0))
+    assert read == [(True, [True], True), (True, [False], True)]

@@ -312,7 +312,7 @@
   by("battery").addEventListener("submit", async (event) => {
     event.preventDefault();
     const left = by("left").value.trim(), title = "State what is left in the battery";
-    const text = "The run counts with " + left + " from now on, or with less if its orders took more.";
+    const text = "From now on, the run assumes " + left + ", or less if its orders account for more.";
     if (left && (await confirmed(title + "?", text, "State it"))) {
       command(title, { action: "battery", left: left });
       by("left").value = "";

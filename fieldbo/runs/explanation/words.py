@@ -135,19 +135,19 @@ def command_text(mission: Mission, command: Command) -> str:
 
 
 def level_text(mission: Mission, command: Command) -> str:
-    """Return what a person says is left in a battery, and what the run counts with if that is less.
+    """Return what a person says is left in a battery, and what the run assumes if that is less.
 
     Examples
     --------
     >>> from fieldbo.testing.small import small_mission
     >>> level_text(small_mission(), Command("a", "battery", left=40.0, counted=35.5))
-    '40 s left; the run counts with 35.5 s, as its orders took the rest'
+    '40 s left; the run assumes 35.5 s, since its orders account for the rest'
     """
     unit, left, counted = mission.world.cost_unit, command.left, command.counted
     text = f"{left:,.6g} {unit} left"
     if left is None or counted is None or counted >= left:
         return text
-    return f"{text}; the run counts with {counted:,.6g} {unit}, as its orders took the rest"
+    return f"{text}; the run assumes {counted:,.6g} {unit}, since its orders account for the rest"
 
 
 def command_line(mission: Mission, command: Command) -> str:

@@ -184,6 +184,8 @@ def upload(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings, ho
             mission = [home_item(fence.ground.geodetic(home)[0].tolist(), link), *mission]
         notes = settle_fence(wire, fence, link.upload_fence)  # before the mission that needs it
         if found != given and given is not None:
-            notes.append(f"the vehicle runs {found}, though its file says {given}; the plan fits {found}")
+            notes.append(
+                f"the vehicle runs {found}, but its file says {given}: the plan was sent in the form for {found}"
+            )
         wire.upload(mission)
     return notes

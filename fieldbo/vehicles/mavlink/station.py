@@ -447,7 +447,7 @@ class GroundStation(Connection):
         elif self._control is _Control.OURS:
             self._control = _Control.PILOT
             why = "a pilot took control of the vehicle"
-            _log.warning("%s: %s; its guided mode lets fieldbo go on", self._link.address, why)
+            _log.warning("%s: %s; select its guided mode to let fieldbo go on", self._link.address, why)
             self._cut_short(why)
 
     def _guided_mode(self, heartbeat: Any) -> tuple[tuple[int, int, int], int]:

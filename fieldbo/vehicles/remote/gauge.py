@@ -18,7 +18,7 @@ from fieldbo.vehicles.remote.link import BatteryReport
 from fieldbo.vehicles.remote.settings import Battery
 from fieldbo.vehicles.remote.usable import number
 
-_ROUNDING = 1e-6
+ROUNDING = 1e-6
 
 _UNKNOWN = -1.0
 """What robots send that do not know the level."""
@@ -163,7 +163,7 @@ class BatteryGauge:
         that was hardly used can't show it, nor can a gauge that stands still: what is full counts as changed
         once the time for it is over (`waited`), as without reports.
         """
-        amount, tolerance = self._amount(report), self.accuracy + _ROUNDING * self._full
+        amount, tolerance = self._amount(report), self.accuracy + ROUNDING * self._full
         charged, self._charged_to = self._charged_to, None
         if amount is None or amount < _CHARGED * self._battery - tolerance:
             return False
@@ -216,7 +216,7 @@ class BatteryGauge:
 
     def _is_believed(self, amount: float, unknown: float) -> bool:
         """Return True unless a level is higher than before, and this is the first report of it."""
-        lowest, higher, tolerance = self._lowest, self._higher, self.accuracy + _ROUNDING * self._full
+        lowest, higher, tolerance = self._lowest, self._higher, self.accuracy + ROUNDING * self._full
         self._higher = None
         if lowest is not None and amount <= lowest + tolerance:
             self._lowest = min(lowest, amount)

@@ -31,15 +31,13 @@ from fieldbo.messages import (
 )
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.channels import Channels
-from fieldbo.vehicles.remote.gauge import BatteryGauge
+from fieldbo.vehicles.remote.gauge import ROUNDING, BatteryGauge
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
 from fieldbo.vehicles.remote.progress import Entry, Leg, OrderBook, Progress
 from fieldbo.vehicles.remote.settings import VehicleFile
 from fieldbo.vehicles.remote.track import Track
 from fieldbo.vehicles.remote.usable import number
 from fieldbo.vehicles.remote.way_check import believable_on_the_way
-
-_ROUNDING = 1e-6
 
 _HURRIED = 0.1
 """A duration of less than this fraction of the time that passed is not believed."""
@@ -447,7 +445,7 @@ class ReportFilter:
         cost = number(result.cost)
         if 0.0 <= cost <= self.spec.battery:
             least = self._least(entry, result)
-            return (cost, False) if cost >= least - _ROUNDING * self.spec.battery else (least, True)
+            return (cost, False) if cost >= least - ROUNDING * self.spec.battery else (least, True)
         estimate = self._estimate(entry, result, leg, position)
         if not math.isnan(cost):
             unit = self.mission.world.cost_unit
