@@ -185,7 +185,7 @@ def upload(route: Sequence[Waypoint], fence: GeoFence, link: MavlinkSettings, ho
         notes = settle_fence(wire, fence, link.upload_fence)  # before the mission that needs it
         if found != given and given is not None:
             notes.append(
-                f"the vehicle runs {found}, but its file says {given}: the plan was sent in the form for {found}"
+                f"the vehicle runs {found}, but its file says {given}: the plan was sent as for {found}"
             )
         wire.upload(mission)
     return notes
