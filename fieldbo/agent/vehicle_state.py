@@ -207,11 +207,15 @@ class VehicleState(Affordability):
         self.queue.append(order)
 
     def can_repeat(self, order: Order) -> bool:
-        """Return True if an order of the queue could be paid even if it is sampled twice."""
+        """Return True if the queue and the trip home could be paid even if one order samples twice."""
         if not isinstance(order, Query) or self.cost is None:
             return True
         site = self._end_of(order)
-        return bool(self.affordable(site[None], order.controls, order.level, site)[0])
+        ends, controls, level = np.stack([site, self.end]), order.controls, order.level
+        return all(
+            float(limit.going(site, site[None], controls, level)[0] + limit.back(ends).max()) <= limit.left
+            for limit in self.limits
+        )
 
     def settle(self, order: str) -> None:
         """Remove an order from the queue, and release what was set aside for it."""
