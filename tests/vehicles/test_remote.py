@@ -732,20 +732,21 @@ def test_what_was_used_without_a_planner_counts_although_the_link_opens_before_t
     assert remaining == pytest.approx(0.5 * battery)
 
 
-def test_a_result_that_arrives_before_the_resume_counts():
+@pytest.mark.parametrize(("cost", "charged"), [(4.0, 4.0), (1.0, 3.236)])  # which is the declared cost
+def test_a_result_that_arrives_before_the_resume_counts_at_its_declared_cost_at_least(cost, charged):
     vehicle = remote()
     with vehicle:
         wire = vehicle.link.wires[0]
         values = np.array([7.0])
         wire.hear(
-            GoalResult("run/0#s", np.array([2.0, 1.0]), np.array([[2.0, 1.0]]), values, values, cost=3.0)
+            GoalResult("run/0#s", np.array([2.0, 1.0]), np.array([[2.0, 1.0]]), values, values, cost=cost)
         )
         vehicle.events(0.1)
         vehicle.resume([QUERY], [])
         seen = settled(vehicle, "run/0")
 
     assert seen.values.tolist() == [7.0]
-    assert seen.cost == 3.0
+    assert (round(seen.cost, 3), seen.estimated) == (charged, cost < charged)
 
 
 # -- a new program for a robot that is under way -----------------------------------------------------------

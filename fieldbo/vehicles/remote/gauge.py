@@ -102,7 +102,7 @@ class BatteryGauge:
         self.settled_pack: float | None = None
         self._lowest: float | None = None
         self._higher: float | None = None
-        self._offset = self._charged = 0.0
+        self._offset = self._charged = self._written_off = 0.0
         self._counts = 0
         self._is_wrong = False
         self._charged_to: float | None = None
@@ -138,6 +138,7 @@ class BatteryGauge:
             What other orders, of unknown cost, may have taken.
         """
         self._charged += cost
+        self._written_off = min(self._written_off, unknown)
         if since is None:
             self.left -= cost
             return
@@ -184,7 +185,7 @@ class BatteryGauge:
     def replace(self) -> None:
         """Begin with a new battery, of which nothing was reported yet."""
         self.pack = self._lowest = self._higher = None
-        self.left, self._offset = self._battery, 0.0
+        self.left, self._offset, self._written_off = self._battery, 0.0, 0.0
         self.measured_s = -math.inf
 
     # -- reports ---------------------------------------------------------------------------------------
@@ -195,6 +196,7 @@ class BatteryGauge:
         A level that rises beyond the reports' accuracy is believed once the next report confirms it.
         """
         before, amount = self.remaining(now_s), self._amount(report)
+        self._written_off = min(self._written_off, unknown)
         if amount is None or not self._is_believed(amount, unknown):
             return False
         self.pack, self.measured_s = amount, now_s
@@ -236,8 +238,13 @@ class BatteryGauge:
         return True
 
     def _count_from(self, amount: float, unknown: float) -> None:
-        """Count what is used from now on, where `amount` is left in the whole battery."""
-        self._offset = max(self._offset, amount - (self.left - unknown))
+        """Count what is used from now on, where `amount` is left in the whole battery.
+
+        What orders of unknown cost may have taken is written off once, however often counting begins.
+        """
+        more = max(0.0, unknown - self._written_off)
+        self._offset = max(self._offset, amount - (self.left - more))
+        self._written_off = max(self._written_off, unknown)
         self._counts += 1
 
     def _amount(self, report: BatteryReport) -> float | None:

@@ -460,15 +460,22 @@ class ReportFilter:
     def _least(self, entry: Entry, result: GoalResult) -> float:
         """Return what a part cost at least, whatever the robot says: it may have restarted, and forgotten it.
 
-        Its positions show how far it came with an order that was lost or cancelled, or whose link broke.
+        Its positions show how far it came with an order that was lost or cancelled, whose link broke or that
+        an earlier program sent: those that are believed, and the one in the result itself.
         """
-        leg, moved = entry.leg, self._track.known and self._track.heard
-        doubtful = entry.progress in (Progress.LOST, Progress.CANCELLING) or entry.broken
-        if leg is None or leg.start is None or not doubtful:
+        leg = entry.leg
+        assert leg is not None
+        doubtful = entry.progress in (Progress.LOST, Progress.CANCELLING) or entry.broken or leg.resumed
+        if not doubtful or (leg.start is None and not leg.resumed):
             return 0.0
-        latest = moved and entry is self._book.latest
-        now = self._price(entry, self.last_known, whole=result.complete) if latest else 0.0
-        return max(now, leg.seen) - leg.charged
+        ends, least = list[Array](), leg.seen
+        if leg.seen and result.complete:
+            least += self._sample(entry.order, result.position)
+        if entry is self._book.latest:
+            ends += [self.last_known] if self._track.known and self._track.heard else []
+            ends += [result.position] if self._track.is_plausible(result.position) else []
+        prices = [self._price(entry, end, whole=result.complete) for end in ends]
+        return max([least, *prices]) - leg.charged
 
     def _look_how_far(self) -> None:
         """Note how far the latest lost order has brought the robot, before it is sent elsewhere."""
@@ -512,11 +519,17 @@ class ReportFilter:
         for start in starts:
             if isinstance(order, Query) and whole:
                 once = float(cost.to(start, end[None], order.controls, order.level)[0])
-                more = float(cost.to(end, end[None], order.controls, order.level)[0]) if again else 0.0
-                prices.append(once + again * more)
+                prices.append(once + (again * self._sample(order, end) if again else 0.0))
             else:
                 prices.append(float(cost.travel(start, end[None])[0]))
         return max(prices) if np.isfinite(prices).all() else expected
+
+    def _sample(self, order: Order, at: Array) -> float:
+        """Return the declared cost of sampling once more at a place; 0 if there is nothing to sample."""
+        cost = self.mission.declared_cost
+        if cost is None or not isinstance(order, Query) or not self._track.is_plausible(at):
+            return 0.0
+        return float(cost.to(at, at[None], order.controls, order.level)[0])
 
     def _ends_between(self, first: int, last: int) -> list[Array]:
         """Return where the orders between two may have led the robot."""
