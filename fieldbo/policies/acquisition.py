@@ -199,7 +199,7 @@ def per_travel(d: Array, d0: float, convention: Convention) -> Array:
         return np.asarray(d0 / (d0 + d))
     if convention == "floor":
         return 1.0 / np.maximum(d, d0)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return np.asarray(1.0 / d)
 
 

@@ -139,6 +139,7 @@ def test_the_default_scale_of_travel_is_the_longest_side():
     assert longest_travel(Euclidean(rate=2.0), Domain.grid(axes, (3, 3))) == 16.0
     assert longest_travel(Euclidean(rate=2.0, axis_rates=(0.1, 1.0)), Domain.grid(axes, (3, 3))) == 6.0
     assert longest_travel(Unit(sampling=1.0), Domain.grid(axes, (3, 3))) == 1.0
+    assert longest_travel(Euclidean(rate=5e-324), Domain.grid(axes, (3, 3))) == 1.0  # free, but for rounding
     corner = Domain.grid(axes, (9, 4), obstacles=[Obstacle("rock", (-1, -1), (0.5, 0.5))])
     ways = Euclidean().within(corner).travel(corner.sites[0], corner.sites)
     assert longest_travel(Euclidean().within(corner), corner) == ways.max()

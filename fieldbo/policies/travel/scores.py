@@ -109,6 +109,10 @@ class TravelScore:
         return improvement - np.log(np.maximum(d, self.small))
 
 
+_FREE = 1e-300
+"""Travel that costs no more than this is free: its inverse would overflow."""
+
+
 def longest_travel(cost: CostModel, domain: Domain) -> float:
     """Return the travel along the domain's longest side; 1 if travel is free.
 
@@ -129,4 +133,4 @@ def longest_travel(cost: CostModel, domain: Domain) -> float:
     if not (np.isfinite(longest) and longest > 0):
         travel = cost.travel(domain.sites[0], domain.sites)
         longest = float(travel[np.isfinite(travel)].max())
-    return longest if longest > 0 else 1.0
+    return longest if longest > _FREE else 1.0
