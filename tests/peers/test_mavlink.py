@@ -10,6 +10,8 @@ import random
 import select
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import tty
@@ -1155,6 +1157,26 @@ def test_a_vehicle_that_does_not_keep_the_fence_gets_no_order(on_the_air):
 
 
 # -- signing ---------------------------------------------------------------------------------------------
+
+
+IMPORTED_BEFORE = """
+import os
+os.environ.pop("MAVLINK20", None)
+from pymavlink import mavutil
+assert mavutil.mavlink.WIRE_PROTOCOL_VERSION == "1.0"
+from fieldbo.vehicles.mavlink import wire
+from fieldbo.vehicles.mavlink.settings import MavlinkSettings
+link = MavlinkSettings(connection="udpout:127.0.0.1:9", reading="temp", signing_key_from="BOAT_KEY")
+opened = wire.opened(link, link.connection, wire.mavutil(link), system=255, component=190)
+opened.auto_mavlink_version(bytes([253]))
+assert opened.mav.signing.secret_key == link.signing_key
+assert opened.WIRE_PROTOCOL_VERSION == "2.0"
+"""
+
+
+def test_the_key_counts_even_if_pymavlink_was_imported_before_for_mavlink_1(monkeypatch):
+    monkeypatch.setenv("BOAT_KEY", "perch")
+    subprocess.run([sys.executable, "-c", IMPORTED_BEFORE], check=True, timeout=120)
 
 
 def test_signed_messages_are_heard_only_with_the_same_key(tmp_path, monkeypatch):

@@ -33,7 +33,10 @@ def mavutil(link: MavlinkSettings) -> ModuleType:
         _import("serial", "pyserial")
     os.environ["MAVLINK20"] = "1"  # read by pymavlink when it is imported
     os.environ.setdefault("MAVLINK_DIALECT", "ardupilotmega")  # all that is common, and ArduPilot's WIND
-    return _import("pymavlink.mavutil", "pymavlink")
+    module = _import("pymavlink.mavutil", "pymavlink")
+    if module.mavlink.WIRE_PROTOCOL_VERSION != "2.0":  # it was imported before, for MAVLink 1
+        module.set_dialect(os.environ["MAVLINK_DIALECT"])
+    return module
 
 
 def _import(module: str, package: str) -> ModuleType:
@@ -68,6 +71,7 @@ def opened(link: MavlinkSettings, address: str, module: ModuleType, *, system: i
         _parse_each_datagram(wire)
     if (key := link.signing_key) is not None:
         wire.setup_signing(key)
+        wire.first_byte = False  # else a packet of another version brings a parser that knows no key
     return wire
 
 
