@@ -22,7 +22,7 @@ _FAR_AHEAD = 64  # so many packets are rarely lost in a row
 
 
 def mavutil(link: MavlinkSettings) -> ModuleType:
-    """Return pymavlink's `mavutil`, set to MAVLink 2.
+    """Return pymavlink's `mavutil`, set to MAVLink 2 for the whole program.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def mavutil(link: MavlinkSettings) -> ModuleType:
     os.environ["MAVLINK20"] = "1"  # read by pymavlink when it is imported
     os.environ.setdefault("MAVLINK_DIALECT", "ardupilotmega")  # all that is common, and ArduPilot's WIND
     module = _import("pymavlink.mavutil", "pymavlink")
-    if module.mavlink.WIRE_PROTOCOL_VERSION != "2.0":  # it was imported before, for MAVLink 1
+    if module.mavlink.WIRE_PROTOCOL_VERSION != "2.0":  # the program imported it before, for MAVLink 1
         module.set_dialect(os.environ["MAVLINK_DIALECT"])
     return module
 
@@ -71,7 +71,7 @@ def opened(link: MavlinkSettings, address: str, module: ModuleType, *, system: i
         _parse_each_datagram(wire)
     if (key := link.signing_key) is not None:
         wire.setup_signing(key)
-        wire.first_byte = False  # else a packet of another version brings a parser that knows no key
+        wire.first_byte = False  # else pymavlink may change to a parser that has no key
     return wire
 
 

@@ -460,13 +460,13 @@ class ReportFilter:
     def _least(self, entry: Entry, result: GoalResult) -> float:
         """Return what a part cost at least, whatever the robot says: it may have restarted, and forgotten it.
 
-        Its positions show how far it came with an order that was lost or cancelled, whose link broke or that
-        an earlier program sent: those that are believed, and the one in the result itself.
+        Its positions, and the one in the result, show how far it came. They count if the order was lost or
+        cancelled, if the link broke, or if an earlier program sent the order.
         """
         leg = entry.leg
         assert leg is not None
-        doubtful = entry.progress in (Progress.LOST, Progress.CANCELLING) or entry.broken or leg.resumed
-        if not doubtful or (leg.start is None and not leg.resumed):
+        doubtful = entry.progress in (Progress.LOST, Progress.CANCELLING) or entry.broken
+        if not leg.resumed and (leg.start is None or not doubtful):
             return 0.0
         ends, least = list[Array](), leg.seen
         if leg.seen and result.complete:
@@ -519,7 +519,7 @@ class ReportFilter:
         for start in starts:
             if isinstance(order, Query) and whole:
                 once = float(cost.to(start, end[None], order.controls, order.level)[0])
-                prices.append(once + (again * self._sample(order, end) if again else 0.0))
+                prices.append(once + again * self._sample(order, end))
             else:
                 prices.append(float(cost.travel(start, end[None])[0]))
         return max(prices) if np.isfinite(prices).all() else expected
