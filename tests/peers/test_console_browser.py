@@ -101,6 +101,12 @@ def press(page, action, outcome="confirmed"):
     return page.locator("#outcome").inner_text()
 
 
+def task_of(page):
+    """Return the order on the page, once there is one: between two, it says that one is being chosen."""
+    expect(page.locator("#task")).to_contain_text("go to")
+    return page.locator("#task").inner_text()
+
+
 def at(page, east, north):
     """Return the pixel of the map at a place in the pond, 60 m by 50 m, as an offset from its corner."""
     return page.evaluate(
@@ -191,7 +197,9 @@ def test_two_viewers_and_a_console_that_is_killed_and_started_again_lose_nothing
                 expect(first.locator("#status")).to_have_text("Under way")
                 until(lambda: len(rows_of(run)) > before + 2, what="the mission to go on")
                 press(first, "stop")
-                expect(second.locator("#status")).to_contain_text("fieldbo resume")
+                for page in (first, second):
+                    expect(page.locator("#status")).to_contain_text("fieldbo resume")
+                    expect(page.locator("#log")).to_contain_text("stop by console")
                 lines = [page.locator("#log li").all_text_contents() for page in (first, second)]
     with sqlite3.connect(run / "commands.sqlite") as connection:
         asked = [
@@ -213,7 +221,7 @@ def test_the_form_completes_a_mission_with_a_doubt_a_correction_and_a_skipped_si
 
             def enter(page, value):
                 page.locator("[name=value]").fill(value)
-                order = page.locator("#task").inner_text()
+                order = task_of(page)
                 page.locator("#enter").click()
                 return order
 
@@ -221,7 +229,7 @@ def test_the_form_completes_a_mission_with_a_doubt_a_correction_and_a_skipped_si
                 order = enter(first, value)
                 expect(first.locator("#task")).not_to_have_text(order)
             expect(first.locator("#last")).to_contain_text("0.4 was entered")
-            second_task = first.locator("#task").inner_text()
+            second_task = task_of(first)
             expect(second.locator("#task")).to_have_text(second_task)
             enter(second, "77")
             expect(second.locator("#doubt")).to_contain_text("really 77")
@@ -232,7 +240,7 @@ def test_the_form_completes_a_mission_with_a_doubt_a_correction_and_a_skipped_si
             first.locator("#correct button").click()
             expect(second.locator("#last")).to_contain_text("0.7 was entered")
             assert faults_of(first) == []
-            skipped = first.locator("#task").inner_text()
+            skipped = task_of(first)
             first.locator("#cannot").click()
             first.locator("#ask-yes").click()
             expect(first.locator("#task")).not_to_have_text(skipped)
@@ -262,8 +270,7 @@ def test_the_console_works_below_a_path_of_a_proxy(browser, tmp_path):
             viewer(browser, f"http://localhost:{port}/boats/pond/{query}") as page,
         ):
             assert page.url == f"http://localhost:{port}/boats/pond/"
-            expect(page.locator("#task")).not_to_be_empty()
-            order = page.locator("#task").inner_text()
+            order = task_of(page)
             page.locator("[name=value]").fill("0.5")
             page.locator("#enter").click()
             expect(page.locator("#task")).not_to_have_text(order)
