@@ -16,7 +16,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.ledger import Ledger
 from fieldbo.costs.base import CostModel
-from fieldbo.costs.limits import Limit
+from fieldbo.costs.limits import Limit, Supply
 from fieldbo.messages import GoHome, Order, Query, Recharge
 from fieldbo.mission.vehicle_spec import VehicleSpec
 
@@ -240,6 +240,19 @@ class Affordability:
 
         time = Limit("time", self.time_ledger.free(margin_s) / (1.0 + margin_s), seconds, self.return_s)
         return battery, time
+
+    @property
+    def supplies(self) -> tuple[Supply, ...]:
+        """What all batteries together hold for queries, of each of the `limits`."""
+        if self.cost is None:
+            return ()
+        full = max(0.0, self.spec.battery - self.spec.reserve) / (1.0 + self._margin(self.ledger))
+        left = self.spendable + max(0, self.batteries_left) * full
+        battery = Supply(left, self.spent + left)
+        if self.spec.time_limit_s is None:
+            return (battery,)
+        left_s = max(0.0, self.time_ledger.free(self.margin_s)) / (1.0 + self.margin_s)
+        return battery, Supply(left_s, self.time_ledger.spent + left_s)
 
     def affordable(
         self,

@@ -9,7 +9,9 @@ import numpy as np
 
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.state import AgentState
+from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.surface import Surface
+from fieldbo.costs.limits import Supply
 from fieldbo.policies.contract import State
 
 
@@ -62,7 +64,20 @@ def _view(
         return_cost=state.return_cost,
         affordable=state.affordable,
         limits=state.limits,
+        supplies=_supplies(agent, state),
         orders=MappingProxyType({key: issued.order for key, issued in agent.issued.items()}),
         rejected=agent.rejected,
         steps_left=np.inf if mission.max_steps is None else max(0, mission.max_steps - agent.queries),
     )
+
+
+def _supplies(agent: AgentState, asked: VehicleState) -> tuple[Supply, ...]:
+    """Return what all vehicles have together of each limit of the one that is asked for."""
+    total = list(asked.supplies)
+    for other in agent.vehicles:
+        if other is asked:
+            continue
+        for n, more in enumerate(other.supplies[: len(total)]):
+            left = 0.0 if other.phase.over else more.left
+            total[n] = Supply(total[n].left + left, total[n].in_all + more.in_all - more.left + left)
+    return tuple(total)

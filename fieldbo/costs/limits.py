@@ -4,8 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fieldbo._numerics.arrays import Array, Mask
+
+
+class Supply(NamedTuple):
+    """What all vehicles, with all their batteries, have of a limited supply: `left`, and `in_all` at first.
+
+    What they spent counts as it was, and what is left without reserve and margin.
+    """
+
+    left: float
+    in_all: float
+
+    @property
+    def share(self) -> float:
+        """Share that is left.
+
+        Examples
+        --------
+        >>> Supply(left=10.0, in_all=40.0).share
+        0.25
+        """
+        return self.left / self.in_all if self.in_all > 0 else 0.0
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,7 @@ POLICIES = Registry(
         "max-value-entropy-search": "fieldbo.policies.optimum.myopic:MaxValueEntropySearch",
         "entropy-search": "fieldbo.policies.optimum.information:EntropySearch",
         "minimum-regret-search": "fieldbo.policies.optimum.information:MinimumRegretSearch",
+        "scout": "fieldbo.policies.optimum.scout:Scout",
         "search-tour": "fieldbo.policies.optimum.search_tour:SearchTour",
         "dist-ucb": "fieldbo.policies.travel.one_step:DistUCB",
         "ducb": "fieldbo.policies.travel.one_step:DUCB",

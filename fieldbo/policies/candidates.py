@@ -134,6 +134,14 @@ def _rejected(state: State, points: Array) -> Mask:
     return state.rejected[[state.domain.nearest(point) for point in points]]
 
 
+def readable(state: State, points: Array, level: int = 0) -> Mask:
+    """Return which points (m, d) are affordable, not rejected and not known exactly, as (m,) bool."""
+    able = state.affordable(points, level=level) & ~_rejected(state, points)
+    if able.any():
+        able &= ~known_exactly(state.belief, points, state.belief.variance(points))
+    return able
+
+
 def best_candidate(
     state: State,
     surface: Surface,
@@ -201,9 +209,7 @@ def climbed(
     """
 
     def of_affordable(points: Array) -> Array:
-        able = state.affordable(points, level=level) & ~_rejected(state, points)
-        if able.any():
-            able &= ~known_exactly(state.belief, points, state.belief.variance(points))
+        able = readable(state, points, level)
         values = np.full(len(points), -np.inf)
         if able.any():
             values[able] = scores(points[able])

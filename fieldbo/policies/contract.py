@@ -32,7 +32,7 @@ from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.costs.base import CostModel
-from fieldbo.costs.limits import Limit
+from fieldbo.costs.limits import Limit, Supply
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import PolicyError
@@ -116,6 +116,8 @@ class State:
         If costs are unknown, True while anything is left: compare your own estimates with `spendable`.
     limits : tuple of Limit
         The limits that the guard enforces, for policies that plan several steps; empty if costs are unknown.
+    supplies : tuple of Supply
+        For each of the `limits`, what all vehicles with all their batteries have left, and had at first.
     orders : mapping of str to Order
         All orders issued so far, by id. An event of the history names the order that it answers.
     rejected : (N,) bool array
@@ -148,6 +150,7 @@ class State:
     return_cost: Callable[[Array], Array]
     affordable: Callable[..., Mask]
     limits: tuple[Limit, ...]
+    supplies: tuple[Supply, ...] = ()
     orders: Mapping[str, Order] = field(default_factory=dict)
     rejected: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     steps_left: float = np.inf

@@ -1,4 +1,4 @@
-"""Compiled loops of policies that look ahead: entropy search, minimum regret search and the search tour.
+"""Compiled loops of policies that look ahead: entropy search, minimum regret search, search tour and scout.
 
 ===========  ==========================================================================
 ``R, S, J``  numbers of representers, of joint draws, of outcomes of a reading
@@ -165,3 +165,86 @@ def growth_after(
         for s in range(S):
             total += best[s] - top[s]
         out[w] = total / S
+
+
+@compiled()
+def patches_covered(
+    points: Any, reaches: Any, sites: Any, radius: float, sizes: float, covered: Any, weights: Any
+) -> tuple[Any, Any, Any]:
+    """Return which sites a reading at each point would cover further than the readings so far, and how far.
+
+    Parameters
+    ----------
+    points : (W, d) array
+    reaches : (W,) array
+        How far each reading covers, relative to a quiet one.
+    sites : (N, d) array
+    radius, sizes : float
+        Radius of the smallest patch, and that of the largest relative to it.
+    covered, weights : (N,) arrays
+
+    Returns
+    -------
+    starts : (W + 1,) int array
+        Where the entries of each point begin.
+    columns : (k,) int array
+        The site of each entry.
+    shares : (k,) array
+        The share of the patches around it that the reading would notice.
+    """
+    W, N, d = len(points), len(sites), sites.shape[1]
+    starts = np.zeros(W + 1, np.int64)
+    log_sizes = 2.0 * np.log(sizes)
+    columns, shares = np.empty(1, np.int64), np.empty(1)
+    for fills in range(2):
+        if fills:
+            columns, shares = np.empty(starts[W], np.int64), np.empty(starts[W])
+        k = 0
+        for w in range(W):
+            least = (radius * reaches[w]) ** 2
+            farthest = least * sizes**2
+            for x in range(N):
+                square = 0.0
+                for j in range(d):
+                    square += (points[w, j] - sites[x, j]) ** 2
+                if square >= farthest or weights[x] <= 0.0 or covered[x] >= 1.0:
+                    continue
+                share = 1.0 if square <= least else 1.0 - np.log(square / least) / log_sizes
+                if share <= covered[x]:
+                    continue
+                if fills:
+                    columns[k], shares[k] = x, share
+                k += 1
+            starts[w + 1] = k
+    return starts, columns, shares
+
+
+@compiled(numbers=True)
+def further_covered(
+    starts: Any, columns: Any, shares: Any, weights: Any, covered: Any, stops: Any, out: Any
+) -> float:
+    """Set `out` (W,) to what one more reading at each point would cover beyond those at the stops.
+
+    Returns what the stops cover together. The first three arguments are those of `patches_covered`.
+
+    Parameters
+    ----------
+    starts, columns, shares : arrays
+    weights, covered : (N,) arrays
+    stops : (q,) int array
+    out : (W,) array
+    """
+    base, together = covered.copy(), 0.0
+    for stop in stops:
+        for k in range(starts[stop], starts[stop + 1]):
+            x = columns[k]
+            if shares[k] > base[x]:
+                together += weights[x] * (shares[k] - base[x])
+                base[x] = shares[k]
+    for w in range(len(out)):
+        total = 0.0
+        for k in range(starts[w], starts[w + 1]):
+            more = shares[k] - base[columns[k]]
+            total += weights[columns[k]] * (more if more > 0.0 else 0.0)
+        out[w] = total
+    return together

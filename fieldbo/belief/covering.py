@@ -1,0 +1,269 @@
+"""What readings cover: where something higher could still hide.
+
+A patch is a place of high values on a quieter background. A reading notices a patch that is wide enough to
+reach it, and far from all readings a patch may lie unseen, whatever a kernel says about the field.
+
+===========  ===========================================================================================
+``x, a``     sites (N, d), and their shares of the domain (N,)
+``r, y``     places that were read (n, d), and the pooled readings there (n,)
+``h``        spacing of a sweep that would take the whole budget
+``rho``      radius of the smallest patch that is looked for; the largest is four times as wide
+``s``        standard deviation of a reading
+===========  ===========================================================================================
+
+In model units, where larger is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.belief.pooling import pool
+from fieldbo.domain.domain import Domain
+
+SIZES = 4.0
+"""Radius of the largest patch that is looked for, relative to the smallest; uniform in the logarithm."""
+
+_STANDS_OUT = 3.0  # standard deviations of a reading: less is noise
+_STEPS = 30  # of the bisection
+_LEGS = 8  # from which the cost of a leg of some length is taken
+
+
+def yardsticks(domain: Domain) -> Array:
+    """Return the length along each axis (d,) that counts as 1 in distances between places.
+
+    1 where all axes have one unit and none is a depth, so that distances are in that unit; else the length of
+    each axis.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> wall = [Axis("along", "m", 0, 20), Axis("up", "m", 0, 6)]
+    >>> yardsticks(Domain.grid(wall, (3, 2))), yardsticks(Domain.grid([Axis("T", "K", 0, 90)], (3,)))
+    (array([1., 1.]), array([1.]))
+    >>> lake = [Axis("along", "m", 0, 900), Axis("depth", "m", 0, 20)]
+    >>> yardsticks(Domain.grid(lake, (3, 2)))
+    array([900.,  20.])
+    """
+    alike = len({axis.unit for axis in domain.axes}) == 1 and not domain.has_depth
+    return np.where(~np.array(alike) & (domain.extent > 0), domain.extent, 1.0)
+
+
+def sweep_spacing(domain: Domain, price: Callable[[Array, Array], Array], budget: float) -> float:
+    """Return the spacing of a sweep in square cells that would take a whole budget.
+
+    Parameters
+    ----------
+    domain : Domain
+    price : Callable
+        ``price(start, sites) -> (N,)``, the cost of a move from `start` (d,) to each site, and of a reading.
+    budget : float
+
+    Returns
+    -------
+    float
+        In `yardsticks`; at least the distance between neighbouring sites, at most that between the farthest.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> wall = Domain.grid([Axis("x", "m", 0, 40), Axis("y", "m", 0, 40)], (41, 41))
+    >>> def price(start, sites):
+    ...     return np.linalg.norm(sites - start, axis=1) + 6.0
+    >>> round(sweep_spacing(wall, price, 1100.0), 1)
+    4.1
+    """
+    units = yardsticks(domain)
+    sites, extent = domain.sites / units, domain.extent / units
+    central = int(np.argmin(np.square(sites - sites.mean(axis=0)).sum(axis=1)))
+    distances = np.linalg.norm(sites - sites[central], axis=1)
+    prices = price(domain.sites[central], domain.sites)
+    reading = float(prices[central])
+    there = np.isfinite(prices) & (distances > 0)
+    if not there.any():
+        return 1.0
+    distances, rates = distances[there], (prices[there] - reading) / distances[there]
+    volume = float(domain.cells.sum()) / float(units.prod())
+
+    def takes(h: float) -> float:
+        """Return what a sweep with this spacing takes."""
+        near = np.argpartition(np.abs(distances - h), min(_LEGS, len(distances)) - 1)[:_LEGS]
+        # An axis shorter than the spacing is swept in a single line.
+        cell = np.minimum(h, extent[extent > 0]).prod()
+        return float(volume / cell * (h * rates[near].mean() + reading))
+
+    low, high = np.log(distances.min()), np.log(np.linalg.norm(extent))
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if takes(np.exp(middle)) > budget else (low, middle)
+    return float(np.exp(high))
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """The readings of a belief, one for each place, and how they stand among their neighbours.
+
+    Attributes
+    ----------
+    places : (n, d) array
+        In `yardsticks`.
+    values : (n,) array
+    sd : float
+        Standard deviation of a reading.
+    """
+
+    places: Array
+    values: Array
+    sd: float
+
+    @classmethod
+    def of(cls, domain: Domain, sites: Array, values: Array, noise_variances: Array, sd: float) -> Readings:
+        """Return readings at sites (k, d), pooled where a site was read again."""
+        if not len(values):
+            return cls(np.empty((0, domain.dimension)), values, sd)
+        places, pooled, _, _ = pool(sites, values, noise_variances)
+        return cls(places / yardsticks(domain), pooled, sd)
+
+    @property
+    def size(self) -> int:
+        """Number of places, n."""
+        return len(self.values)
+
+    @cached_property
+    def squares(self) -> Array:
+        """Squared distances between the places (n, n)."""
+        return cdist(self.places, self.places, "sqeuclidean")
+
+
+class Covering:
+    """Where something higher than the best reading could hide, and how much higher.
+
+    Parameters
+    ----------
+    domain : Domain
+    readings : Readings
+    spacing : float
+        That of a sweep which would take the whole budget; patches of half this radius and more are looked
+        for.
+    plain : bool
+        Whether only distances count, not values: before the model knows their scale.
+
+    Attributes
+    ----------
+    level, spread : float
+        Mean and variance of the field, each site taken to be as the nearest reading.
+    best : float
+        The largest reading.
+    tail : float
+        By how much a higher value is expected to exceed the best reading: the mean excess of an exponential
+        tail over the best of n.
+    covered : (N,) array
+        Share of the patches around each site that a reading would have noticed.
+    weights : (N,) array
+        Probability that the best place lies at each site, if none was covered, plus that of a higher value
+        near a reading that stands out.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> wall = Domain.grid([Axis("x", "m", 0, 40)], (41,))
+    >>> at = np.array([[0.0], [10.0]])
+    >>> covering = Covering(wall, Readings.of(wall, at, np.array([0.0, 1.0]), np.full(2, 0.01), 0.1), 8.0)
+    >>> covering.covered[[0, 4, 20]].round(2)
+    array([1. , 1. , 0.34])
+    """
+
+    def __init__(self, domain: Domain, readings: Readings, spacing: float, plain: bool = False) -> None:
+        self._units, self.spacing, self.plain = yardsticks(domain), spacing, plain or not readings.size
+        self.readings, self._sites = readings, domain.sites / self._units
+        self._shares = domain.cells / domain.cells.sum()
+        self.radius = 0.5 * spacing
+        n, y = readings.size, readings.values
+        self.level, self.spread, self.best, self.tail = 0.0, 0.0, 0.0, 0.0
+        self.covered, self.weights = np.zeros(len(self._sites)), self._shares
+        self.standing, self.reach = np.zeros(n), np.ones(n)
+        if not n:
+            return
+        squares = cdist(self._sites, readings.places, "sqeuclidean")
+        nearest = squares.argmin(axis=1)
+        self.level = float(self._shares @ y[nearest])
+        self.spread = float(self._shares @ np.square(y[nearest] - self.level))
+        self.best = float(y.max())
+        self.tail = max(self.best - self.level, 1e-9) / max(1.0, float(np.log(n + 1)))
+        if not self.plain:
+            self.standing = self._standing(np.bincount(nearest, self._shares, n).astype(float))
+            self.reach = self._reaches()
+            self.weights = self._shares + self.leads()
+        self.covered = self.seen((squares / self.reach**2).min(axis=1))
+
+    def seen(self, squares: Array) -> Array:
+        """Return the share of patches that a reading at these squared distances notices."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.clip(1.0 - np.log(squares / self.radius**2) / (2.0 * np.log(SIZES)), 0.0, 1.0))
+
+    def _standing(self, shares: Array) -> Array:
+        """Return how far each reading stands above those within the largest patch around it (n,)."""
+        y = self.readings.values
+        near = shares * np.exp(self.readings.squares / (-2.0 * (SIZES * self.radius) ** 2))
+        return np.asarray(y - near @ y / near.sum(axis=1))
+
+    def _reaches(self) -> Array:
+        """Return the distance (n,), relative to that of a quiet reading, up to which each one covers.
+
+        A reading that stands out leaves room for a higher patch beside it.
+        """
+        s = self.readings.sd
+        quiet = (self.standing + 2.0 * s) / max(self.best - self.level, 8.0 * s, 1e-300)
+        return np.asarray(np.sqrt(np.log(np.clip(quiet, 0.1, 0.8)) / np.log(0.1)))
+
+    def leads(self, *, with_best: bool = False) -> Array:
+        """Return the probability (N,) of a higher value near readings that stand out and are local maxima.
+
+        Each lead is spread over the sites around it; the best reading is one of them only if asked for.
+        """
+        y, h = self.readings.values, self.spacing
+        peaks = np.where(self.readings.squares <= h**2, y, -np.inf).max(axis=1) == y
+        stands = self.standing > _STANDS_OUT * self.readings.sd
+        chosen = np.flatnonzero(np.where(y < self.best, peaks & stands, with_best))
+        if not len(chosen):
+            return np.zeros(len(self._sites))
+        near = np.exp(
+            cdist(self._sites, self.readings.places[chosen], "sqeuclidean") / (-2.0 * (0.6 * h) ** 2)
+        )
+        near *= self._shares[:, None]
+        chances = np.exp((y[chosen] - self.best) / self.tail)
+        totals = near.sum(axis=0)
+        return np.asarray(near @ np.divide(chances, totals, out=np.zeros_like(totals), where=totals > 0))
+
+    @property
+    def hidden(self) -> Array:
+        """Probability (N,) that something higher lies at each site, unseen."""
+        return np.asarray(self.weights * (1.0 - self.covered))
+
+    def hidden_at(self, points: Array) -> Array:
+        """Return `hidden` for points (P, d) between the sites, as if they were the nearest site."""
+        from scipy.spatial import cKDTree
+
+        nearest = cKDTree(self._sites).query(points / self._units)[1]
+        return self.hidden[nearest]
+
+    def around(self, points: Array) -> tuple[Array, Array, Array, float, float, Array, Array]:
+        """Return what a loop needs to find out what readings at points (P, d) would cover.
+
+        The points in yardsticks, how far readings there would cover relative to quiet ones (P,), the sites,
+        the smallest radius, the sizes, what is covered, and the weights. What a reading will be is unknown;
+        close to an earlier one it covers as far as that did, so that rereading covers nothing.
+        """
+        at, reaches = points / self._units, np.ones(len(points))
+        if self.readings.size:
+            squares = cdist(at, self.readings.places, "sqeuclidean")
+            nearest = squares.argmin(axis=1)
+            near = squares[np.arange(len(at)), nearest] < self.radius**2
+            reaches = np.where(near, self.reach[nearest], 1.0)
+        return at, reaches, self._sites, self.radius, SIZES, self.covered, self.weights
