@@ -205,7 +205,9 @@ class Covering:
     def seen(self, squares: Array) -> Array:
         """Return the share of patches that a reading at these squared distances notices."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.clip(1.0 - np.log(squares / self.radius**2) / (2.0 * np.log(SIZES)), 0.0, 1.0))
+            return np.asarray(
+                np.clip(1.0 - np.log(squares / self.radius**2) / (2.0 * np.log(SIZES)), 0.0, 1.0)
+            )
 
     def _standing(self, shares: Array) -> Array:
         """Return how far each reading stands above those within the largest patch around it (n,)."""

@@ -30,6 +30,7 @@ from fieldbo.belief.shore_kernel import ShoreMatern52
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.trend import WithTrend
 from fieldbo.costs.base import CostModel
+from fieldbo.costs.limits import Supply
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.candidates import climbed, over_candidates, readable, reading_noise
@@ -140,19 +141,28 @@ def _seen_from(state: State, surface: Surface) -> _View:
     belief, domain = state.belief, state.domain
     s = float(np.sqrt(np.median(state.at_levels(state.noise).min(axis=1))))
     s = max(s, _EXACT * float(np.sqrt(np.median(state.surface.process_variance))))
-    spacing = max(
-        sweep_spacing(domain, limit.going, supply.in_all)
-        for limit, supply in zip(state.limits, state.supplies, strict=True)
-    )
+    spacing, left = _supplied(state)
     readings = Readings.of(domain, belief.sites, belief.values, belief.noise_variances, s)
     covering = Covering(domain, readings, spacing, plain=state.provisional)
     if covering.plain:
         return _View(covering, [], [], 0.0, 1.0)
-    left = min(supply.share for supply in state.supplies)
     excess = max(covering.tail, 3.0 * s / float(np.log(readings.size + 2))) * min(1.0, left / _LAST) ** 2
     surfaces = [surface, Surface(bounded(belief, domain, covering), surface.candidates)]
     guesses = [_guess(over) for over in surfaces]
     return _View(covering, guesses, surfaces, 0.0 if left < _LAST else _SLACK * s, excess)
+
+
+def _supplied(state: State) -> tuple[float, float]:
+    """Return the spacing of a sweep that would take all that may be spent, and the share that is left.
+
+    Whatever is scarcest decides: the battery, the time, or the number of readings.
+    """
+    limits = [(limit.going, supply) for limit, supply in zip(state.limits, state.supplies, strict=True)]
+    if np.isfinite(state.steps_left):
+        readings = Supply(state.steps_left, state.steps + len(state.pending) + state.steps_left)
+        limits.append((lambda start, sites: np.ones(len(sites)), readings))
+    spacing = max(sweep_spacing(state.domain, going, supply.in_all) for going, supply in limits)
+    return spacing, min(supply.share for _, supply in limits)
 
 
 def _guess(over: Surface) -> Guess:

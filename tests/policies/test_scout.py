@@ -1,0 +1,273 @@
+"""Scout: what readings tell and cover, and tours that inspect before they commit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import fieldbo
+from fieldbo import load_mission
+from fieldbo.belief.covering import Covering, Readings
+from fieldbo.belief.kernels import Matern52
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.belief.surface import Surface
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.errors import InputError
+from fieldbo.messages import EndReason, Query
+from fieldbo.mission.kinds import POLICIES
+from fieldbo.policies.contract import State
+from fieldbo.policies.optimum._loops import growth_of_the_best_mean
+from fieldbo.policies.optimum.scout import Scout, bounded
+from fieldbo.policies.optimum.worth import Covers, Guess, Tells, Worth
+from fieldbo.testing import PolicyContract, drive, small_mission, small_world, state
+
+WALL = Domain.grid([Axis("x", "m", 0, 40), Axis("y", "m", 0, 20)], (41, 21))
+NOISE = 0.04
+
+
+class TestContract(PolicyContract):
+    def policy(self):
+        return Scout()
+
+
+def readings_of(seed=0, n=12):
+    rng = np.random.default_rng(seed)
+    return WALL.sites[rng.choice(WALL.size, n, replace=False)], rng.normal(size=n)
+
+
+def parts_of(seed=0, W=15, slack=0.1):
+    """Return a covering, a guess and W candidates on a wall."""
+    sites, values = readings_of(seed)
+    noise = np.full(len(values), NOISE)
+    belief = Belief(Matern52([6.0, 6.0])).condition_on(sites, values, noise)
+    readings = Readings.of(WALL, sites, values, noise, 0.2)
+    surface = Surface(belief, WALL.sites)
+    best = int(np.argmax(surface.mean))
+    guess = Guess(belief, WALL.sites[best], float(surface.mean[best]))
+    rows = np.random.default_rng(seed + 100).choice(WALL.size, W, replace=False)
+    return Covering(WALL, readings, 8.0), guess, WALL.sites[np.append(rows, best)], slack
+
+
+def told_exactly(surface, gaps, read, at_best):
+    """Return by how much a reading at `read` is expected to raise the better of two means, slack included."""
+    slopes = surface.covariance([read]) / np.sqrt(surface.variance[read] + NOISE)
+    others = [k for k in range(surface.size - 1) if k != at_best] if read == at_best else [read]
+    best = surface.size - 1
+    return max(
+        float(growth_of_the_best_mean(np.array([gaps[k], 0.0]), slopes[:, [best, k]])[0]) for k in others
+    )
+
+
+# -- what readings tell ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stops", [[], [3], [3, 7, 1], [15, 2]])
+def test_a_reading_tells_what_it_is_expected_to_add_to_the_better_of_two_places(stops):
+    _, guess, sites, slack = parts_of()
+    tells = Tells(guess, sites, np.full(len(sites), NOISE), slack)
+    surface = Surface(guess.belief, np.concatenate([sites, guess.place[None]]))
+    gaps = guess.top + slack - surface.mean
+    after = surface.believing(sites[stops], NOISE) if stops else surface
+    told, _ = tells.after(stops)
+    expected = [told_exactly(after, gaps, k, len(sites) - 1) for k in range(len(sites))]
+    assert told == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+def test_what_several_readings_tell_is_the_sum_of_one_after_the_other():
+    _, guess, sites, slack = parts_of(1)
+    tells = Tells(guess, sites, np.full(len(sites), NOISE), slack)
+    stops = [15, 4, 9]
+    one_by_one = sum(tells.after(stops[:k])[0][stop] for k, stop in enumerate(stops))
+    assert tells.after(stops)[1] == pytest.approx(one_by_one, rel=1e-9)
+
+
+def test_slack_leaves_small_differences_for_later():
+    _, guess, sites, _ = parts_of()
+    now, later = (Tells(guess, sites, np.full(len(sites), NOISE), slack).after([])[0] for slack in (0.0, 0.5))
+    assert (later < now).all()
+
+
+# -- what readings cover ---------------------------------------------------------------------------------
+
+
+def covered_in_words(covering, sites, stops):
+    """Return what each candidate covers beyond the readings and the stops, and what these cover together."""
+    at, reaches, all_sites, radius, sizes, covered, weights = covering.around(sites)
+    distance = np.linalg.norm(at[:, None] - all_sites, axis=2) / reaches[:, None]
+    with np.errstate(divide="ignore"):
+        seen = np.clip(np.log(sizes * radius / distance) / np.log(sizes), 0.0, 1.0)
+    base = np.maximum(covered, seen[stops].max(axis=0, initial=0.0))
+    return np.maximum(seen - base, 0.0) @ weights, (base - covered) @ weights
+
+
+@pytest.mark.parametrize("stops", [[], [3], [3, 7, 1]])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_readings_cover_is_the_sum_over_all_sites(stops, seed):
+    covering, _, sites, _ = parts_of(seed)
+    covers = Covers(covering, sites, np.full(len(sites), NOISE), excess=2.0)
+    further, together = covers.after(stops)
+    expected, before = covered_in_words(covering, sites, stops)
+    assert further == pytest.approx(expected, abs=1e-12)  # half of an excess of 2
+    assert together == pytest.approx(before, abs=1e-12)
+
+
+def test_reading_a_site_again_covers_nothing():
+    covering, _, _, _ = parts_of()
+    sites, _ = readings_of()
+    further, _ = Covers(covering, sites, np.full(len(sites), NOISE), 1.0).after([])
+    assert further == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_noisy_reading_does_not_notice_a_small_excess():
+    covering, _, sites, _ = parts_of()
+    precise, noisy = (
+        Covers(covering, sites, np.full(len(sites), noise), 0.1).after([])[0].sum() for noise in (NOISE, 4.0)
+    )
+    assert noisy < 0.1 * precise
+
+
+def test_a_stop_is_worth_nothing_twice():
+    covering, guess, sites, slack = parts_of()
+    noise = np.full(len(sites), NOISE)
+    worth = Worth(Covers(covering, sites, noise, 1.0), [Tells(guess, sites, noise, slack)])
+    gains, added = worth.gains([2, 5])
+    assert gains[[2, 5]].tolist() == [0.0, 0.0]
+    assert added >= worth.covers([2, 5]) > 0
+
+
+# -- the bounded belief ----------------------------------------------------------------------------------
+
+
+def test_the_bounded_belief_vouches_for_no_place_far_from_all_readings():
+    sites, values = readings_of()
+    noise = np.full(len(values), NOISE)
+    belief = Belief(Matern52([90.0, 3.0])).condition_on(sites, values, noise)
+    covering = Covering(WALL, Readings.of(WALL, sites, values, noise, 0.2), 8.0)
+    kernel = bounded(belief, WALL, covering).kernel
+    assert kernel.length_scales.tolist() == [16.0, 3.0]
+    assert np.sqrt(kernel.variance) >= (covering.best - covering.level - 0.4) / 2.5 - 1e-9
+
+
+# -- the policy ------------------------------------------------------------------------------------------
+
+
+def seen(**changes) -> State:
+    return state(Scout(), question=Optimum(), **changes)
+
+
+def test_it_has_its_name_and_answers_an_optimum_only():
+    assert POLICIES.get("scout") is Scout
+    with pytest.raises(InputError, match=r"level set|question"):
+        small_mission(Scout(), question=LevelSet(0.3))
+
+
+def test_costs_that_are_not_declared_are_rejected():
+    with pytest.raises(InputError, match="declared costs"):
+        Scout().check(None, small_world().domain)
+
+
+def test_a_plan_is_paid_for_with_the_way_home():
+    for battery in (6.0, 12.0, 30.0):
+        view = seen(battery=battery)
+        decision = Scout().suggest(view, None)
+        if not isinstance(decision.choice, Query):
+            continue
+        stops = np.array([view.position, *(row["stop"] for row in decision.why["tour"])])
+        cost = sum(float(view.cost.to(a, b[None])[0]) for a, b in pairwise(stops))
+        assert cost + float(view.return_cost(stops[-1:])[0]) <= view.spendable + 1e-9
+
+
+def test_a_batch_is_the_beginning_of_the_tour():
+    first, batch = Scout().suggest(seen(), None), Scout().suggest_batch(seen(), None, 3)
+    assert batch[0].choice.site.tolist() == first.choice.site.tolist()
+    assert [d.choice.site.tolist() for d in batch] == [row["stop"] for row in first.why["tour"][:3]]
+
+
+@pytest.mark.parametrize("battery", [8, pytest.param(30, marks=pytest.mark.slow)])
+def test_a_run_comes_home_with_its_reserve(battery):
+    settings = {"agent": {"battery": battery}, "policy": {"kind": "scout"}}
+    mission = load_mission("wall-worst-crack-dist-ucb", settings)
+    result = fieldbo.run(mission)
+    assert result.end_reason is EndReason.BATTERY_SPENT
+    vehicle = mission.vehicles[0]
+    assert result.cost <= vehicle.battery - vehicle.reserve + 1e-9
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_same_seed_takes_the_same_path_in_a_box(seed):
+    settings = {"seed": seed, "policy": {"kind": "scout"}, "agent": {"battery": 9, "max_steps": 12}}
+    first, again = (fieldbo.run(load_mission("branin-search-tour", settings)) for _ in range(2))
+    np.testing.assert_array_equal(first.sites, again.sites)
+    assert len(first.sites) == 12
+
+
+def test_without_noise_no_site_is_read_again_and_the_question_is_answered_when_all_are():
+    mission = small_mission(Scout(), world=small_world((3, 3), noise_sd=0.0), battery=1000.0)
+    _, orders, stop = drive(mission)
+    sites = [tuple(order.site) for order in orders if isinstance(order, Query)]
+    assert len(sites) == len(set(sites)) == 9
+    assert stop.reason is EndReason.QUESTION_ANSWERED
+
+
+def test_minimising_mirrors_maximising():
+    world = small_world()
+    up, down = (
+        Scout().suggest(
+            state(
+                Scout(),
+                question=Optimum(goal),
+                world=world,
+                sites=[[0.0, 0.0], [2.0, 3.0], [4.0, 1.0]],
+                values=[sign * v for v in (0.3, 1.0, -0.4)],
+            ),
+            None,
+        )
+        for goal, sign in (("maximise", 1), ("minimise", -1))
+    )
+    assert up.choice.site.tolist() == down.choice.site.tolist()
+
+
+def test_it_chooses_the_level_of_the_sensor():
+    mission = load_mission(
+        "gp-level-noise-truvar",
+        {"policy": {"kind": "scout"}, "question": {"kind": "optimum"}, "agent": {"battery": 60}},
+    )
+    levels = {order.level for order in drive(mission)[1] if isinstance(order, Query)}
+    assert levels
+    assert levels <= set(range(3))
+
+
+def test_a_box_without_readings_has_a_first_stop():
+    settings = {"policy": {"kind": "scout"}, "initial": {"count": 0}, "agent": {"max_steps": 2}}
+    assert len(fieldbo.run(load_mission("branin-search-tour", settings)).sites) == 2
+
+
+def test_a_rejected_place_is_no_stop_even_if_it_would_be_reported():
+    view = seen()
+    best = int(np.argmax(view.surface.mean))
+    rejected = np.zeros(view.domain.size, dtype=bool)
+    rejected[best] = True
+    decision = Scout().suggest(seen(rejected=rejected), None)
+    assert view.domain.sites[best].tolist() not in [row["stop"] for row in decision.why["tour"]]
+
+
+def test_equal_readings_make_no_trouble():
+    decision = Scout().suggest(seen(sites=[[0.0, 0.0], [2.0, 3.0], [4.0, 1.0]], values=[1.0, 1.0, 1.0]), None)
+    assert isinstance(decision.choice, Query)
+
+
+def test_it_does_not_hover():
+    settings = {"policy": {"kind": "scout"}, "agent": {"battery": 25}}
+    result = fieldbo.run(load_mission("wall-worst-crack-dist-ucb", settings))
+    assert max(Counter(site.tobytes() for site in result.sites).values()) <= 10
+
+
+def test_several_batteries_have_one_spacing():
+    one = seen(battery=30.0)
+    many = {"battery": 30.0, "supplies": (one.supplies[0]._replace(left=90.0, in_all=90.0),)}
+    assert Scout().suggest(seen(**many), None).why["spacing"] < Scout().suggest(one, None).why["spacing"]
