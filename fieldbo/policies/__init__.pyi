@@ -34,6 +34,7 @@ from .optimum.information import MinimumRegretSearch as MinimumRegretSearch
 from .optimum.myopic import EI as EI
 from .optimum.myopic import GPUCB as GPUCB
 from .optimum.myopic import MaxValueEntropySearch as MaxValueEntropySearch
+from .optimum.scout import Scout as Scout
 from .optimum.search_tour import SearchTour as SearchTour
 from .paths.informative import InformativePath as InformativePath
 from .travel.one_step import DUCB as DUCB

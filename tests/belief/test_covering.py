@@ -1,5 +1,7 @@
 """What readings cover: sizes of patches, reaches, leads, and the spacing of a sweep."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -91,7 +93,7 @@ def test_what_hides_gets_less_with_every_reading():
     rng = np.random.default_rng(0)
     sites = rng.uniform(0, 1, (40, 2)) * [40, 20]
     hidden = [covering_of(sites[:n], np.zeros(n)).hidden.sum() for n in range(0, 41, 5)]
-    assert all(b < a for a, b in zip(hidden, hidden[1:], strict=False))
+    assert all(b < a for a, b in pairwise(hidden))
 
 
 def test_equal_readings_without_spread_are_no_trouble():

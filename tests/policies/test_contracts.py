@@ -26,6 +26,7 @@ from fieldbo.policies.level_set.tour import OneStepRisk, Tour
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.information import EntropySearch, MinimumRegretSearch
 from fieldbo.policies.optimum.myopic import EI, GPUCB, MaxValueEntropySearch
+from fieldbo.policies.optimum.scout import Scout
 from fieldbo.policies.optimum.search_tour import SearchTour
 from fieldbo.policies.paths.informative import InformativePath
 from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
@@ -87,6 +88,7 @@ SETTINGS: list[Policy] = [
     MinimumRegretSearch(representers=12, draws=64, point=True),
     SearchTour(),
     SearchTour(stops=3, draws=64),
+    Scout(),
     DistUCB(),
     DistUCB(kappa=0.5, convention="floor", d0=1.0),
     DistUCB(stop="first_unaffordable"),

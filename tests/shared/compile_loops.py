@@ -19,6 +19,7 @@ from fieldbo.policies.level_set.look_ahead import EAVC, GlobalMI, GlobalSUR
 from fieldbo.policies.level_set.tour import OneStepRisk, Tour
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.information import EntropySearch, MinimumRegretSearch
+from fieldbo.policies.optimum.scout import Scout
 from fieldbo.policies.optimum.search_tour import SearchTour
 from fieldbo.policies.travel.rollout import Rollout
 from fieldbo.testing import drive, small_mission
@@ -31,6 +32,7 @@ POLICIES = (
     OneStepRisk(),
     Tour(),
     SearchTour(),
+    Scout(),
     EntropySearch(representers=8, draws=16),
     MinimumRegretSearch(representers=8, draws=16),
     Rollout(horizon=2, fantasies=2),
