@@ -36,7 +36,7 @@ from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.candidates import climbed, over_candidates, readable, reading_noise
 from fieldbo.policies.choice import leading, needs_declared_costs
 from fieldbo.policies.contract import Decision, Memory, Policy, State
-from fieldbo.policies.optimum.worth import Covers, Guess, Tells, Worth, expected_excess
+from fieldbo.policies.optimum.worth import Covers, Mixture, Tells, Worth, expected_excess
 from fieldbo.policies.tour_plan import Planned, TourCosts, planned
 from fieldbo.validation import settings
 
@@ -58,14 +58,22 @@ class Stops(NamedTuple):
 
 
 class _View(NamedTuple):
-    """What is covered, and what is believed; no guesses before the first fit.
+    """What is covered, and what is believed.
 
-    `means` and `promises` are those of the guesses over the candidates: their surfaces.
+    Attributes
+    ----------
+    covering : Covering
+    believed : Mixture or None
+        Over the candidates: the fit, and the bounded belief. None before the first fit.
+    best : (k, d) array
+        x*, then the places of the largest mean of either belief.
+    slack : float
+    excess : float
     """
 
     covering: Covering
-    guesses: list[Guess]
-    surfaces: list[Surface]
+    believed: Mixture | None
+    best: Array
     slack: float
     excess: float
 
@@ -109,11 +117,14 @@ class Scout(Policy):
             return EndReason.BATTERY_SPENT
         cost = state.cost
         assert cost is not None
-        places = np.concatenate([state.position[None], stops.sites])
-        travel = cost.travel(places, places, state.time_s)
-        costs = TourCosts(travel, state.return_cost(places), stops.sampling, state.spendable)
+        where = np.concatenate([state.position[None], stops.sites])
+        travel = cost.travel(where, where, state.time_s)
+        costs = TourCosts(travel, state.return_cost(where), stops.sampling, state.spendable)
         covers = Covers(view.covering, stops.sites, stops.noise, view.excess)
-        tells = [Tells(guess, stops.sites, stops.noise, view.slack) for guess in view.guesses]
+        tells = None
+        if view.believed is not None:
+            places = view.believed.over(np.concatenate([stops.sites, view.best[:1]]))
+            tells = Tells(places, stops.noise, view.slack)
         worth = Worth(covers, tells)
         tour = planned(worth, costs, int(min(_STOPS, max(1, state.steps_left))))
         if not tour.stops:
@@ -145,11 +156,28 @@ def _seen_from(state: State, surface: Surface) -> _View:
     readings = Readings.of(domain, belief.sites, belief.values, belief.noise_variances, s)
     covering = Covering(domain, readings, spacing, plain=state.provisional)
     if covering.plain:
-        return _View(covering, [], [], 0.0, 1.0)
+        return _View(covering, None, np.empty((0, domain.dimension)), 0.0, 1.0)
     excess = max(covering.tail, 3.0 * s / float(np.log(readings.size + 2))) * min(1.0, left / _LAST) ** 2
-    surfaces = [surface, Surface(bounded(belief, domain, covering), surface.candidates)]
-    guesses = [_guess(over) for over in surfaces]
-    return _View(covering, guesses, surfaces, 0.0 if left < _LAST else _SLACK * s, excess)
+    other = Surface(bounded(belief, domain, covering), surface.candidates)
+    believed = Mixture((surface, other), covering.level)
+    return _View(covering, believed, _best(believed), 0.0 if left < _LAST else _SLACK * s, excess)
+
+
+def _best(believed: Mixture) -> Array:
+    """Return x* and the best places of either belief (3, d), among the candidates and what was read."""
+    first, second = believed.surfaces
+    read = first.belief.sites
+    a, b = first.belief.mean(read), second.belief.mean(read) + believed.level
+    places = np.concatenate([first.candidates, read])
+    means = [
+        np.concatenate(pair)
+        for pair in (
+            (believed.mean, 0.5 * (a + b)),
+            (first.mean, a),
+            (second.mean + believed.level, b),
+        )
+    ]
+    return places[[int(np.argmax(mean)) for mean in means]]
 
 
 def _supplied(state: State) -> tuple[float, float]:
@@ -163,16 +191,6 @@ def _supplied(state: State) -> tuple[float, float]:
         limits.append((lambda start, sites: np.ones(len(sites)), readings))
     spacing = max(sweep_spacing(state.domain, going, supply.in_all) for going, supply in limits)
     return spacing, min(supply.share for _, supply in limits)
-
-
-def _guess(over: Surface) -> Guess:
-    """Return the place that would be reported under a belief: a candidate, or one that was read."""
-    belief, row = over.belief, int(np.argmax(over.mean))
-    read = belief.mean_at_sites()
-    if len(read) and read.max() > over.mean[row]:
-        at = int(np.argmax(read))
-        return Guess(belief, belief.sites[at], float(read[at]))
-    return Guess(belief, over.candidates[row], float(over.mean[row]))
 
 
 def bounded(belief: Belief, domain: Domain, covering: Covering) -> Belief:
@@ -216,14 +234,13 @@ def _candidates(state: State, surface: Surface, view: _View) -> Stops:
     logs_price = np.log(np.maximum(prices, least))
     able = state.at_levels(lambda k: state.affordable(points, level=k))
 
-    def told(level: int, surfaces: list[Surface]) -> Array:
-        """Return what a reading at each candidate of the surfaces may tell (N,)."""
-        total = np.zeros(surfaces[0].size)
-        for guess, over in zip(view.guesses, surfaces, strict=True):
-            sd = over.variance / np.sqrt(over.variance + reading_noise(state, level, surfaces[0]))
-            total += 0.5 * expected_excess(guess.top + view.slack - over.mean, sd)
-        return total
+    def told(level: int, over: Mixture) -> Array:
+        """Return what a reading at each candidate of the mixture may tell (N,)."""
+        sd = over.variance / np.sqrt(over.variance + reading_noise(state, level, over.surfaces[0]))
+        return expected_excess(top + view.slack - over.mean, sd)
 
+    believed = view.believed
+    top = 0.0 if believed is None else float(believed.over(view.best[:1]).mean[0])
     everywhere = points is state.domain.sites
     hidden = view.covering.hidden if everywhere else view.covering.hidden_at(points)
     drawn = list[Whole]()
@@ -231,11 +248,11 @@ def _candidates(state: State, surface: Surface, view: _View) -> Stops:
     with np.errstate(divide="ignore"):
         by_hidden = np.log(np.where(able, hidden[:, None], 0.0))
         by_told = by_hidden
-        if view.surfaces:
-            by_told = np.log(np.where(able, state.at_levels(lambda k: told(k, view.surfaces)), 0.0))
+        if believed is not None:
+            by_told = np.log(np.where(able, state.at_levels(lambda k: told(k, believed)), 0.0))
     for less in (np.zeros_like(logs_price), logs_price):
         drawn.append(_by_lot(by_hidden - less, _HIDDEN, state.rng))
-        if not view.surfaces:
+        if believed is None:
             continue
         logs = by_told - less
         drawn.append(_by_lot(logs, _TOLD, state.rng))
@@ -244,7 +261,7 @@ def _candidates(state: State, surface: Surface, view: _View) -> Stops:
             row, level = divmod(int(np.argmax(logs)), len(levels))
 
             def promise(x: Array, level: int = level, priced: bool = bool(less.any())) -> Array:
-                value = told(level, [Surface(over.belief, x) for over in view.surfaces])
+                value = told(level, believed.over(x))
                 with np.errstate(divide="ignore"):
                     logs = np.log(value)
                 if not priced:
@@ -256,12 +273,7 @@ def _candidates(state: State, surface: Surface, view: _View) -> Stops:
             if np.isfinite(score):
                 climbs.append((point, level))
     rows, at = np.divmod(np.unique(np.concatenate(drawn)).astype(int), len(levels))
-    best = [
-        (guess.place, level)
-        for guess in view.guesses
-        for level in levels
-        if readable(state, guess.place[None], level)[0]
-    ]
+    best = [(place, k) for place in view.best for k in levels if readable(state, place[None], k)[0]]
     sites = np.concatenate([points[rows], *(point[None] for point, _ in [*climbs, *best])])
     at = np.concatenate([at, np.array([level for _, level in [*climbs, *best]], dtype=int)])
     _, first = np.unique(np.column_stack([sites, at]), axis=0, return_index=True)

@@ -12,7 +12,6 @@ In model units, where larger is better.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -21,10 +20,9 @@ from scipy.special import ndtr
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.covering import Covering
 from fieldbo.belief.lookahead import Whole
-from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
 
-_HALF = 0.5  # of what a reading tells counts under each belief
+_SEEN = 0.5  # of what hides would be found by a reading that covers it
 
 
 def expected_excess(gap: Array, sd: Array) -> Array:
@@ -40,37 +38,63 @@ def expected_excess(gap: Array, sd: Array) -> Array:
     return np.maximum(spread * (z * ndtr(z) + np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)), 0.0)
 
 
-class Guess(NamedTuple):
-    """A belief, the place that would be reported under it (d,), and the mean there."""
+class Mixture:
+    """Two beliefs at once, each as likely as the other: what differs between them is not known, either.
 
-    belief: Belief
-    place: Array
-    top: float
+    ===========  ==================================================
+    ``mean``     ``(m + m') / 2``
+    covariance   ``(K + K') / 2 + (m - m') (m - m')^T / 4``
+    ===========  ==================================================
+
+    Parameters
+    ----------
+    surfaces : pair of Surface
+        Over the same candidates.
+    level : float
+        What is added to the means of the second one.
+    """
+
+    def __init__(self, surfaces: tuple[Surface, Surface], level: float) -> None:
+        self.surfaces, self.level = surfaces, level
+        first, second = surfaces
+        self.apart: Array = first.mean - second.mean - level
+        self.mean: Array = first.mean - 0.5 * self.apart
+        self.variance: Array = 0.5 * (first.variance + second.variance) + 0.25 * self.apart**2
+
+    def over(self, candidates: Array) -> Mixture:
+        """Return the same beliefs over other candidates (M, d)."""
+        first, second = self.surfaces
+        return Mixture((Surface(first.belief, candidates), Surface(second.belief, candidates)), self.level)
+
+    def covariance(self) -> Array:
+        """Return the covariances between all candidates (N, N)."""
+        first, second = self.surfaces
+        within = 0.5 * (first.covariance() + second.covariance())
+        return within + 0.25 * np.outer(self.apart, self.apart)
 
 
 class Tells:
-    """What readings are expected to add to the value of the reported place, under one belief.
+    """What readings are expected to add to the value of the reported place.
 
     A reading elsewhere may show that its place is better, and one at x* that another place is. The place x*
     is the one of the largest mean now, and the means stay as they are: a tour is not worth more by luck.
 
     Parameters
     ----------
-    guess : Guess
-    sites : (W, d) array
-        Candidates for a reading.
+    places : Mixture
+        Over the W candidates for a reading, and x* as the last one.
     noise : (W,) array
         Noise variances of the readings, above 0.
     slack : float
         Differences between means below this are left for later.
     """
 
-    def __init__(self, guess: Guess, sites: Array, noise: Array, slack: float) -> None:
-        surface = Surface(guess.belief, np.concatenate([sites, guess.place[None]]))
-        self._noise, self._covariances = noise, surface.covariance()
+    def __init__(self, places: Mixture, noise: Array, slack: float) -> None:
+        sites = places.surfaces[0].candidates
+        self._noise, self._covariances = noise, places.covariance()
         self._variances = np.diag(self._covariances).copy()
-        self._gaps = guess.top + slack - surface.mean
-        self._at_best = np.append((sites == guess.place).all(axis=1), True)
+        self._gaps = places.mean[-1] + slack - places.mean
+        self._at_best = (sites == sites[-1]).all(axis=1)
 
     def after(self, stops: list[int]) -> tuple[Array, float]:
         """Return what one more reading at each candidate tells (W,), and what those at the stops tell."""
@@ -133,7 +157,7 @@ class Covers:
             np.array(stops, dtype=np.int64),
             out,
         )
-        return _HALF * self._excess * out, _HALF * self._excess * float(together)
+        return _SEEN * self._excess * out, _SEEN * self._excess * float(together)
 
 
 class Worth:
@@ -142,11 +166,11 @@ class Worth:
     Parameters
     ----------
     covers : Covers
-    tells : list of Tells
-        One for each belief.
+    tells : Tells, optional
+        None before the first fit.
     """
 
-    def __init__(self, covers: Covers, tells: list[Tells]) -> None:
+    def __init__(self, covers: Covers, tells: Tells | None) -> None:
         self._covers, self._tells = covers, tells
 
     def gains(self, stops: list[int]) -> tuple[Array, float]:
@@ -165,9 +189,9 @@ class Worth:
             What the readings at the stops add together.
         """
         gains, added = self._covers.after(stops)
-        for tells in self._tells:
-            told, before = tells.after(stops)
-            gains, added = gains + _HALF * told, added + _HALF * before
+        if self._tells is not None:
+            told, before = self._tells.after(stops)
+            gains, added = gains + told, added + before
         gains[stops] = 0.0
         return gains, added
 
