@@ -49,3 +49,28 @@ class TestALostOrder:
         gauge.replace()
 
         assert take(gauge, [90.0, *self.LATE], unknown=20.0) == 70.0
+
+    def test_is_written_off_although_only_its_loss_showed_that_counting_began_during_it(self):
+        gauge = gauge_of(100.0)
+        take(gauge, [60.0], unknown=0.0)
+        began = gauge.mark(gauge.measured_s)
+        take(gauge, [92.0, 92.0], unknown=0.0)
+        gauge.lose(began, 15.0)
+
+        assert take(gauge, [100.0, 100.0], unknown=15.0) == 45.0
+
+    def test_is_written_off_beside_what_the_order_under_way_took(self):
+        gauge = gauge_of(100.0)
+        take(gauge, [60.0], unknown=20.0)
+        began = gauge.mark(gauge.measured_s)
+        take(gauge, [*self.LATE, 94.0], unknown=20.0)
+        gauge.charge(5.0, began, 20.0)
+
+        assert gauge.remaining(gauge.measured_s) == 60.0 - 20.0 - 5.0
+
+    def test_that_turns_out_done_is_not_charged_once_more(self):
+        gauge = gauge_of(100.0)
+        take(gauge, [60.0, 90.0, 90.0], unknown=20.0)
+        gauge.charge(15.0, None, 0.0)
+
+        assert take(gauge, [*self.LATE], unknown=0.0) == 40.0

@@ -137,8 +137,11 @@ class BatteryGauge:
         unknown : float
             What other orders, of unknown cost, may have taken.
         """
+        settled = max(0.0, self._written_off - unknown)
+        self._written_off -= settled
+        if since is None:
+            cost = max(0.0, cost - settled)  # the rest was written off
         self._charged += cost
-        self._written_off = min(self._written_off, unknown)
         if since is None:
             self.left -= cost
             return
@@ -240,11 +243,14 @@ class BatteryGauge:
     def _count_from(self, amount: float, unknown: float) -> None:
         """Count what is used from now on, where `amount` is left in the whole battery.
 
-        What orders of unknown cost may have taken is written off once, however often counting begins.
+        What orders of unknown cost may have taken is written off once, however often counting begins: it is
+        charged until their costs are known.
         """
         more = max(0.0, unknown - self._written_off)
-        self._offset = max(self._offset, amount - (self.left - more))
-        self._written_off = max(self._written_off, unknown)
+        self._written_off += more
+        self._charged += more
+        self.left -= more
+        self._offset = max(self._offset, amount - self.left)
         self._counts += 1
 
     def _amount(self, report: BatteryReport) -> float | None:

@@ -156,7 +156,7 @@ class Entry:
     forgotten : bool
         Whether the robot may have forgotten it, so that it is to be sent again.
     leg : Leg or None
-        None if it was never sent; an order of an earlier program has one.
+        None if it was never sent; an order that an earlier program may have sent has one.
     """
 
     order: Order

@@ -226,6 +226,9 @@ class Remote(Vehicle):
         # Orders behind the first one without an outcome were never sent.
         under_way = (entry for entry in self._book if entry.progress is Progress.EARLIER)
         self._book.latest = next(under_way, self._book.latest)
+        for entry in self._book:
+            if not self._book.was_sent(entry):
+                entry.leg = None
         # What was heard since the link opened is newer than the record, but was told by another clock.
         self._events = [event for event in self._events if not isinstance(event, Telemetry)]
         self._filter.channels.repeat()
@@ -449,6 +452,8 @@ class Remote(Vehicle):
         entry, reported = self._book.get(order), self._track.reported
         if self._detector is None or entry is None or not isinstance(entry.order, Query):
             return False
+        if not self._book.was_sent(entry):
+            return False  # one behind it may lead to the same place
         site = entry.order.site
         within = self._filter.settings.arrival.within
         return reported is None or not (np.abs(reported - site) > within).any()

@@ -138,7 +138,7 @@ class ReportFilter:
     def lose(self, entry: Entry) -> None:
         """Note that an order was lost: its result may come at any time, or never."""
         if entry.leg is not None:
-            self._gauge.lose(entry.leg.battery, self._unknown_cost(None))
+            self._gauge.lose(entry.leg.battery, self._unknown_cost())
 
     @property
     def _latest(self) -> Leg | None:
@@ -149,16 +149,18 @@ class ReportFilter:
 
     def resume(self, events: Sequence[Event]) -> None:
         """Continue a run, given all its events; its orders are in the book."""
+        changed = -1  # number of the latest recharge: orders before it took from another battery
         for event in events:
             if isinstance(event, Observation) and (entry := self._book.get(event.order)) is not None:
                 if entry.number >= self._newest:
                     self._newest, self.position = entry.number, event.position
                 self._settled_s = max([self._settled_s, event.time_s or 0.0, *event.times_s])
                 self.catch_up(self._settled_s)
-                self._gauge.charge(self._at_most(event), None, 0.0)
+                from_this = entry.number > changed
+                self._gauge.charge(self._at_most(event) * from_this, None, 0.0)
                 if isinstance(entry.order, Recharge) and event.last:
                     self._gauge.replace()
-                    self._renewed_s = self._settled_s
+                    self._renewed_s, changed = self._settled_s, entry.number
             elif isinstance(event, Telemetry):
                 self.catch_up(event.time_s)
                 measured_s = event.time_s if event.measured_s is None else event.measured_s
@@ -168,7 +170,7 @@ class ReportFilter:
         for entry in self._book:
             self.begin(entry)
             assert entry.leg is not None
-            entry.leg.resumed = True
+            entry.leg.resumed, entry.leg.counted = True, entry.number < changed
         for event in events:
             if not isinstance(event, Observation | Rejected | Lost | Correction):
                 continue
@@ -247,10 +249,10 @@ class ReportFilter:
         self._renewed_s = now_s
         return observation
 
-    def _unknown_cost(self, leg: Leg | None) -> float:
-        """Return what all orders but one may have taken whose cost is not known."""
-        legs = (entry.leg for entry in self._book)
-        return math.fsum(other.may_take for other in legs if other is not None and other is not leg)
+    def _unknown_cost(self, *known: Leg | None) -> float:
+        """Return what all orders may have taken whose cost is not known, but those that count otherwise."""
+        legs = [entry.leg for entry in self._book if entry.leg is not None]
+        return math.fsum(leg.may_take for leg in legs if all(leg is not other for other in known))
 
     def telemetry(self, target: Array | None = None) -> Telemetry:
         """Return the robot's position and battery.
@@ -315,7 +317,7 @@ class ReportFilter:
         )
         if self.mission.world.sensor.along is not None:
             values, times_s = self._on_the_way(order, result, leg, sites, values, ended_s)
-        cost, estimated = self._cost(entry, result, leg, position)
+        cost, estimated = self._cost(entry, result, leg, position, is_there=is_there)
         observation = Observation(
             order=entry.id,
             sites=sites,
@@ -334,8 +336,10 @@ class ReportFilter:
             doubts=self._new_doubts(),
         )
         since = leg.battery if leg is self._latest and not late else None
-        self._gauge.charge(self._at_most(observation), since, self._unknown_cost(leg))
         leg.charged += observation.cost
+        if late or not leg.counted:  # else the battery has shown what the lost order took
+            unknown = self._unknown_cost(self._latest, leg if result.last else None)
+            self._gauge.charge(self._at_most(observation), since, unknown)
         if not late:
             self._pass(entry, observation, reported=result.position if known and is_there else None)
         return observation
@@ -437,14 +441,16 @@ class ReportFilter:
         plausible = np.isfinite(read) & (read >= reports.low) & (read <= reports.high)
         return np.where(plausible, read, math.nan)
 
-    def _cost(self, entry: Entry, result: GoalResult, leg: Leg, position: Array) -> tuple[float, bool]:
+    def _cost(
+        self, entry: Entry, result: GoalResult, leg: Leg, position: Array, *, is_there: bool
+    ) -> tuple[float, bool]:
         """Return the cost, and whether it is an estimate.
 
         As reported if plausible; otherwise the declared cost, or what the battery lost if clearly more.
         """
         cost = number(result.cost)
         if 0.0 <= cost <= self.spec.battery:
-            least = self._least(entry, result)
+            least = self._least(entry, result, is_there=is_there)
             return (cost, False) if cost >= least - ROUNDING * self.spec.battery else (least, True)
         estimate = self._estimate(entry, result, leg, position)
         if not math.isnan(cost):
@@ -457,25 +463,27 @@ class ReportFilter:
             self._doubts.append(f"{entry.id}: {problem}; {estimate:.6g} {unit} was charged instead")
         return estimate, True
 
-    def _least(self, entry: Entry, result: GoalResult) -> float:
+    def _least(self, entry: Entry, result: GoalResult, *, is_there: bool) -> float:
         """Return what a part cost at least, whatever the robot says: it may have restarted, and forgotten it.
 
-        Its positions, and the one in the result, show how far it came. They count if the order was lost or
-        cancelled, if the link broke, or if an earlier program sent the order.
+        Its positions, and the one in the result unless they contradict it, show how far it came. They count
+        if the order was lost or cancelled, if the link broke, or if an earlier program sent the order.
         """
         leg = entry.leg
         assert leg is not None
         doubtful = entry.progress in (Progress.LOST, Progress.CANCELLING) or entry.broken
         if not leg.resumed and (leg.start is None or not doubtful):
             return 0.0
-        ends, least = list[Array](), leg.seen
+        least = leg.seen - leg.charged
         if leg.seen and result.complete:
             least += self._sample(entry.order, result.position)
-        if entry is self._book.latest:
-            ends += [self.last_known] if self._track.known and self._track.heard else []
-            ends += [result.position] if self._track.is_plausible(result.position) else []
-        prices = [self._price(entry, end, whole=result.complete) for end in ends]
-        return max([least, *prices]) - leg.charged
+        if entry is not self._book.latest or entry.progress.settled:
+            return least
+        ends = [self.last_known] if self._track.known and self._track.heard else []
+        if (is_there or not ends) and self._track.is_plausible(result.position):
+            ends.append(result.position)
+        # From where the part before this one ended, if there was one.
+        return max([least, *(self._price(entry, end, whole=result.complete) for end in ends)])
 
     def _look_how_far(self) -> None:
         """Note how far the latest lost order has brought the robot, before it is sent elsewhere."""
@@ -525,11 +533,12 @@ class ReportFilter:
         return max(prices) if np.isfinite(prices).all() else expected
 
     def _sample(self, order: Order, at: Array) -> float:
-        """Return the declared cost of sampling once more at a place; 0 if there is nothing to sample."""
+        """Return the declared cost of sampling once more at a place; 0 if that is not possible there."""
         cost = self.mission.declared_cost
         if cost is None or not isinstance(order, Query) or not self._track.is_plausible(at):
             return 0.0
-        return float(cost.to(at, at[None], order.controls, order.level)[0])
+        price = float(cost.to(at, at[None], order.controls, order.level)[0])
+        return price if math.isfinite(price) else 0.0
 
     def _ends_between(self, first: int, last: int) -> list[Array]:
         """Return where the orders between two may have led the robot."""
