@@ -46,6 +46,9 @@ from fieldbo.world.world import Quantity, World
 
 FAULTS = ("overdrawn", "not home", "legs through obstacles", "errors")
 SLOW = {"entropy-search", "minimum-regret-search", "max-value-entropy-search", "truvar", "rollout"}
+SINCE = {"scout": 100}
+"""The first world that a policy may come in: earlier ones stay as they are on file."""
+
 SETTINGS = {
     "rollout": [
         {"base": base, "horizon": horizon, "fantasies": 4}
@@ -180,7 +183,7 @@ def _mission(domain: Domain, rng: np.random.Generator, seed: int) -> Mission | N
     worst = 0.0 if disturbances is None else disturbances.worst
     margin = worst + float(rng.choice([0.0, 0.0, 0.2]))
     question = [LevelSet(0.3), Optimum()][rng.integers(2)]
-    name, policy = _policy(question, domain, rng)
+    name, policy = _policy(question, domain, seed, rng)
     max_steps = int(rng.integers(1, 5 if name in SLOW else 9))
 
     def enough(price, trip_home):
@@ -224,8 +227,9 @@ def _answering(question: type) -> list[str]:
     return [n for n, p in policies.items() if issubclass(question, p.answers) and not p.leaves_free]
 
 
-def _policy(question, domain: Domain, rng: np.random.Generator):
-    names = [n for n in _answering(type(question)) if n != "lawnmower" or domain.shape is not None]
+def _policy(question, domain: Domain, seed: int, rng: np.random.Generator):
+    names = [n for n in _answering(type(question)) if seed >= SINCE.get(n, 0)]
+    names = [n for n in names if n != "lawnmower" or domain.shape is not None]
     name = names[rng.integers(len(names))]
     settings = SETTINGS.get(name, [{}])
     table = {"kind": name, **settings[rng.integers(len(settings))]}
