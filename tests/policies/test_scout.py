@@ -23,7 +23,7 @@ from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.contract import State
 from fieldbo.policies.optimum._loops import growth_of_the_best_mean
 from fieldbo.policies.optimum.scout import Scout, bounded
-from fieldbo.policies.optimum.worth import Covers, Guess, Tells, Worth
+from fieldbo.policies.optimum.worth import Covers, Mixture, Tells, Worth
 from fieldbo.testing import PolicyContract, drive, small_mission, small_world, state
 
 WALL = Domain.grid([Axis("x", "m", 0, 40), Axis("y", "m", 0, 20)], (41, 21))
@@ -41,55 +41,69 @@ def readings_of(seed=0, n=12):
 
 
 def parts_of(seed=0, W=15, slack=0.1):
-    """Return a covering, a guess and W candidates on a wall."""
+    """Return a covering, a mixture over W candidates on a wall and the best place, and a slack."""
     sites, values = readings_of(seed)
     noise = np.full(len(values), NOISE)
     belief = Belief(Matern52([6.0, 6.0])).condition_on(sites, values, noise)
-    readings = Readings.of(WALL, sites, values, noise, 0.2)
-    surface = Surface(belief, WALL.sites)
-    best = int(np.argmax(surface.mean))
-    guess = Guess(belief, WALL.sites[best], float(surface.mean[best]))
+    covering = Covering(WALL, Readings.of(WALL, sites, values, noise, 0.2), 8.0)
+    surfaces = tuple(Surface(b, WALL.sites) for b in (belief, bounded(belief, WALL, covering)))
+    whole = Mixture(surfaces, covering.level)
+    best = int(np.argmax(whole.mean))
     rows = np.random.default_rng(seed + 100).choice(WALL.size, W, replace=False)
-    return Covering(WALL, readings, 8.0), guess, WALL.sites[np.append(rows, best)], slack
+    return covering, whole.over(WALL.sites[[*rows, best, best]]), slack
 
 
-def told_exactly(surface, gaps, read, at_best):
+def sites_of(places):
+    return places.surfaces[0].candidates[:-1]
+
+
+def told_exactly(K, gaps, read):
     """Return by how much a reading at `read` is expected to raise the better of two means, slack included."""
-    slopes = surface.covariance([read]) / np.sqrt(surface.variance[read] + NOISE)
-    others = [k for k in range(surface.size - 1) if k != at_best] if read == at_best else [read]
-    best = surface.size - 1
+    slopes = K[read] / np.sqrt(K[read, read] + NOISE)
+    best = len(K) - 1
+    others = range(best - 1) if read == best - 1 else [read]
     return max(
-        float(growth_of_the_best_mean(np.array([gaps[k], 0.0]), slopes[:, [best, k]])[0]) for k in others
+        float(growth_of_the_best_mean(np.array([-gaps[k], 0.0]), slopes[None, [k, best]])[0]) for k in others
     )
-
-
-# -- what readings tell ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stops", [[], [3], [3, 7, 1], [15, 2]])
 def test_a_reading_tells_what_it_is_expected_to_add_to_the_better_of_two_places(stops):
-    _, guess, sites, slack = parts_of()
-    tells = Tells(guess, sites, np.full(len(sites), NOISE), slack)
-    surface = Surface(guess.belief, np.concatenate([sites, guess.place[None]]))
-    gaps = guess.top + slack - surface.mean
-    after = surface.believing(sites[stops], NOISE) if stops else surface
-    told, _ = tells.after(stops)
-    expected = [told_exactly(after, gaps, k, len(sites) - 1) for k in range(len(sites))]
+    _, places, slack = parts_of()
+    told, _ = Tells(places, np.full(len(places.mean) - 1, NOISE), slack).after(stops)
+    K = places.covariance()
+    K -= K[:, stops] @ np.linalg.solve(K[np.ix_(stops, stops)] + NOISE * np.eye(len(stops)), K[stops])
+    gaps = places.mean[-1] + slack - places.mean
+    expected = [told_exactly(K, gaps, k) for k in range(len(told))]
     assert told == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 def test_what_several_readings_tell_is_the_sum_of_one_after_the_other():
-    _, guess, sites, slack = parts_of(1)
-    tells = Tells(guess, sites, np.full(len(sites), NOISE), slack)
+    _, places, slack = parts_of(1)
+    tells = Tells(places, np.full(len(places.mean) - 1, NOISE), slack)
     stops = [15, 4, 9]
     one_by_one = sum(tells.after(stops[:k])[0][stop] for k, stop in enumerate(stops))
     assert tells.after(stops)[1] == pytest.approx(one_by_one, rel=1e-9)
 
 
 def test_slack_leaves_small_differences_for_later():
-    _, guess, sites, _ = parts_of()
-    now, later = (Tells(guess, sites, np.full(len(sites), NOISE), slack).after([])[0] for slack in (0.0, 0.5))
+    _, places, _ = parts_of()
+    noise = np.full(len(places.mean) - 1, NOISE)
+    now, later = (Tells(places, noise, slack).after([])[0] for slack in (0.0, 0.5))
     assert (later < now).all()
+
+
+def test_what_two_beliefs_disagree_about_is_uncertain():
+    sites, values = readings_of()
+    both = [Belief(Matern52([scale] * 2)).condition_on(sites, values, NOISE) for scale in (2.0, 20.0)]
+    first, second = (Surface(b, WALL.sites) for b in both)
+    mixed, alone = Mixture((first, second), 0.3), Mixture((first, first), 0.0)
+    half = 0.5 * (first.mean + second.mean + 0.3)
+    square = 0.5 * (first.variance + first.mean**2 + second.variance + (second.mean + 0.3) ** 2)
+    assert mixed.mean == pytest.approx(half)
+    assert mixed.variance == pytest.approx(square - half**2)
+    assert np.diag(mixed.covariance()) == pytest.approx(mixed.variance)
+    assert alone.covariance() == pytest.approx(first.covariance())
 
 
 # -- what readings cover ---------------------------------------------------------------------------------
@@ -108,7 +122,8 @@ def covered_in_words(covering, sites, stops):
 @pytest.mark.parametrize("stops", [[], [3], [3, 7, 1]])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_readings_cover_is_the_sum_over_all_sites(stops, seed):
-    covering, _, sites, _ = parts_of(seed)
+    covering, places, _ = parts_of(seed)
+    sites = sites_of(places)
     covers = Covers(covering, sites, np.full(len(sites), NOISE), excess=2.0)
     further, together = covers.after(stops)
     expected, before = covered_in_words(covering, sites, stops)
@@ -117,14 +132,15 @@ def test_what_readings_cover_is_the_sum_over_all_sites(stops, seed):
 
 
 def test_reading_a_site_again_covers_nothing():
-    covering, _, _, _ = parts_of()
+    covering, _, _ = parts_of()
     sites, _ = readings_of()
     further, _ = Covers(covering, sites, np.full(len(sites), NOISE), 1.0).after([])
     assert further == pytest.approx(0.0, abs=1e-12)
 
 
 def test_a_noisy_reading_does_not_notice_a_small_excess():
-    covering, _, sites, _ = parts_of()
+    covering, places, _ = parts_of()
+    sites = sites_of(places)
     precise, noisy = (
         Covers(covering, sites, np.full(len(sites), noise), 0.1).after([])[0].sum() for noise in (NOISE, 4.0)
     )
@@ -132,9 +148,9 @@ def test_a_noisy_reading_does_not_notice_a_small_excess():
 
 
 def test_a_stop_is_worth_nothing_twice():
-    covering, guess, sites, slack = parts_of()
-    noise = np.full(len(sites), NOISE)
-    worth = Worth(Covers(covering, sites, noise, 1.0), [Tells(guess, sites, noise, slack)])
+    covering, places, slack = parts_of()
+    noise = np.full(len(places.mean) - 1, NOISE)
+    worth = Worth(Covers(covering, sites_of(places), noise, 1.0), Tells(places, noise, slack))
     gains, added = worth.gains([2, 5])
     assert gains[[2, 5]].tolist() == [0.0, 0.0]
     assert added >= worth.covers([2, 5]) > 0
