@@ -55,6 +55,22 @@ def yardsticks(domain: Domain) -> Array:
     return np.where(~np.array(alike) & (domain.extent > 0), domain.extent, 1.0)
 
 
+def distance_text(domain: Domain, distance: float) -> str:
+    """Return a distance in yardsticks in words.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> wall = Domain.grid([Axis("along", "m", 0, 20), Axis("up", "m", 0, 6)], (3, 2))
+    >>> pair = Domain.grid([Axis("T", "K", 300, 400), Axis("p", "bar", 1, 3)], (3, 3))
+    >>> distance_text(wall, 6.04), distance_text(pair, 0.12)
+    ('6 m', '12% of the axes')
+    """
+    if (yardsticks(domain) == 1.0).all():
+        return f"{distance:.2g} {domain.axes[0].unit}".rstrip()
+    return f"{distance:.0%} of the axes"
+
+
 def sweep_spacing(domain: Domain, price: Callable[[Array, Array], Array], budget: float) -> float:
     """Return the spacing of a sweep in square cells that would take a whole budget.
 
@@ -156,6 +172,8 @@ class Covering:
 
     Attributes
     ----------
+    shares : (N,) array
+        Of the domain, that each site represents.
     level, spread : float
         Mean and variance of the field, each site taken to be as the nearest reading.
     best : float
@@ -182,24 +200,24 @@ class Covering:
     def __init__(self, domain: Domain, readings: Readings, spacing: float, plain: bool = False) -> None:
         self._units, self.spacing, self.plain = yardsticks(domain), spacing, plain or not readings.size
         self.readings, self._sites = readings, domain.sites / self._units
-        self._shares = domain.cells / domain.cells.sum()
+        self.shares = domain.cells / domain.cells.sum()
         self.radius = 0.5 * spacing
         n, y = readings.size, readings.values
         self.level, self.spread, self.best, self.tail = 0.0, 0.0, 0.0, 0.0
-        self.covered, self.weights = np.zeros(len(self._sites)), self._shares
+        self.covered, self.weights = np.zeros(len(self._sites)), self.shares
         self.standing, self.reach = np.zeros(n), np.ones(n)
         if not n:
             return
         squares = cdist(self._sites, readings.places, "sqeuclidean")
         nearest = squares.argmin(axis=1)
-        self.level = float(self._shares @ y[nearest])
-        self.spread = float(self._shares @ np.square(y[nearest] - self.level))
+        self.level = float(self.shares @ y[nearest])
+        self.spread = float(self.shares @ np.square(y[nearest] - self.level))
         self.best = float(y.max())
         self.tail = max(self.best - self.level, 1e-9) / max(1.0, float(np.log(n + 1)))
         if not self.plain:
-            self.standing = self._standing(np.bincount(nearest, self._shares, n).astype(float))
+            self.standing = self._standing(np.bincount(nearest, self.shares, n).astype(float))
             self.reach = self._reaches()
-            self.weights = self._shares + self.leads()
+            self.weights = self.shares + self.leads()
         self.covered = self.seen((squares / self.reach**2).min(axis=1))
 
     def seen(self, squares: Array) -> Array:
@@ -238,7 +256,7 @@ class Covering:
         near = np.exp(
             cdist(self._sites, self.readings.places[chosen], "sqeuclidean") / (-2.0 * (0.6 * h) ** 2)
         )
-        near *= self._shares[:, None]
+        near *= self.shares[:, None]
         chances = np.exp((y[chosen] - self.best) / self.tail)
         totals = near.sum(axis=0)
         return np.asarray(near @ np.divide(chances, totals, out=np.zeros_like(totals), where=totals > 0))

@@ -12,6 +12,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
+from fieldbo.agent.unseen import Unseen, unseen
 from fieldbo.belief.confidence import (
     MIDDLE90,
     AnySurface,
@@ -26,6 +27,7 @@ from fieldbo.belief.confidence import (
     rivals_of,
     unknown,
 )
+from fieldbo.belief.covering import distance_text
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.georeference import TABLE_DIGITS
@@ -37,6 +39,7 @@ from fieldbo.results.threshold_notes import on_one_class, on_one_side
 from fieldbo.results.truth import Place, Truth, truth_of
 
 _TARGETS = (0.9, 0.95)
+_WORTH_A_NOTE = 0.01  # share of the domain that nobody has seen
 _NAN = float("nan")
 
 PROBABILITY: dict[Side, str] = {"above": "exceedance", "below": "non_exceedance"}
@@ -314,7 +317,22 @@ class OptimumAnswer(_Answer):
         rng = stream(self.mission.seed, "score")
         with one_blas_thread():
             rivals = rivals_of(self.surface, self.mission.world.domain, self.reported.point, rng)
-            return optimum_confidence(rivals, self.reported.point, self.scale, rng)
+            stated = optimum_confidence(rivals, self.reported.point, self.scale, rng)
+        if self.unseen is None or not self.unseen.excess:
+            return stated
+        hidden = float(self.scale.to_user(self.unseen.best + self.unseen.excess))
+        more = abs(hidden - float(self.scale.to_user(self.unseen.best)))
+        regret, optimum = stated.regret, stated.optimum
+        return replace(
+            stated,
+            regret=replace(regret, low=0.0, high=max(regret.high, more)),
+            optimum=replace(optimum, low=min(optimum.low, hidden), high=max(optimum.high, hidden)),
+        )
+
+    @cached_property
+    def unseen(self) -> Unseen | None:
+        """What may hide where nobody has looked, beyond what the model expects."""
+        return unseen(self.mission, self.surface)
 
     def summary(self, costs: Sequence[float], regrets: Sequence[float]) -> dict[str, Any]:
         """Return the answer in numbers, as in ``summary.json``."""
@@ -333,6 +351,7 @@ class OptimumAnswer(_Answer):
             "optimum_interval90": ends(expected.optimum),
             "optimum_true": None if optimum is None else optimum.value,
             "optimum_true_site": None if optimum is None else optimum.point.tolist(),
+            **({} if self.unseen is None else self.unseen.to_plain()),
             "coverage90": _known(self.coverage90),
         }
 
@@ -346,8 +365,18 @@ class OptimumAnswer(_Answer):
         return {"reported_site_degrees": degrees.tolist(), "crs": georeference.name}
 
     def notes(self, values: Array, reason: EndReason | None) -> list[str]:
-        """Return notes on the answer: none for an optimum."""
-        return []
+        """Return notes on the answer: what may hide where nobody has looked."""
+        unseen, world = self.unseen, self.mission.world
+        if unseen is None or unseen.share < _WORTH_A_NOTE or not unseen.excess:
+            return []
+        best, hidden = self.scale.to_user([unseen.best, unseen.best + unseen.excess]).tolist()
+        by = world.quantity.amount(float(f"{abs(hidden - best):.2g}"))
+        more = "smaller" if self.mission.question.sign < 0 else "larger"
+        width = distance_text(world.domain, unseen.width)
+        return [
+            f"{unseen.share:.0%} of the domain is farther from all readings than a patch of {width} is wide: "
+            f"a value up to {by} {more} may be there, whatever the model says"
+        ]
 
 
 Answer = LevelSetAnswer | OptimumAnswer

@@ -1,0 +1,84 @@
+"""What may hide where nobody has looked."""
+
+from dataclasses import replace
+
+import pytest
+
+import fieldbo
+from fieldbo.agent.unseen import spacing_of
+from fieldbo.belief.covering import distance_text
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import Optimum
+from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.policies import EI, DistUCB, Lawnmower
+from fieldbo.testing import small_mission, small_world
+
+
+def learning(policy=None, battery=60.0, **changes):
+    mission = small_mission(policy or Lawnmower(), world=small_world((9, 7)), question=Optimum())
+    start = mission.world.start
+    return replace(mission, model=Model(), vehicles=(VehicleSpec(battery, start),), **changes)
+
+
+def after(mission):
+    return fieldbo.run(mission)
+
+
+def test_a_sweep_leaves_less_unseen_than_its_first_lines():
+    mission = learning(Lawnmower(lines=9, samples=7), battery=500.0)
+    swept, begun = after(mission), after(replace(mission, max_steps=20))
+    assert begun.answer.unseen.chance > swept.answer.unseen.chance
+    assert begun.answer.unseen.share > 0.2
+    assert swept.answer.unseen.share == 0.0
+
+
+def test_the_interval_of_the_regret_allows_for_what_nobody_saw():
+    result = after(learning(DistUCB(), battery=15.0))
+    hidden, stated = result.answer.unseen, result.confidence
+    assert hidden.excess > 0
+    more = hidden.excess * abs(result.scale.scale)
+    assert stated.regret.low == 0.0
+    assert stated.regret.high >= more - 1e-12
+    assert stated.optimum.high >= float(result.scale.to_user(hidden.best + hidden.excess)) - 1e-12
+
+
+def test_minimising_looks_for_smaller_values():
+    mission = learning(DistUCB(), battery=15.0)
+    result = after(replace(mission, question=Optimum("minimise")))
+    hidden = result.answer.unseen
+    assert result.confidence.optimum.low <= float(result.scale.to_user(hidden.best + hidden.excess)) + 1e-12
+    assert "smaller may be there" in " ".join(result.notes)
+
+
+def test_the_note_and_the_summary_say_where_and_how_much():
+    result = after(learning(DistUCB(), battery=15.0))
+    hidden, numbers = result.answer.unseen, result.summary()
+    note = next(note for note in result.notes if "farther from all readings" in note)
+    assert note.startswith(f"{hidden.share:.0%} of the domain")
+    assert distance_text(result.mission.world.domain, hidden.width) in note
+    assert (numbers["unseen"], numbers["chance_unseen"]) == (hidden.share, hidden.chance)
+
+
+def test_a_known_model_vouches_for_all_places():
+    mission = learning(DistUCB(), battery=15.0)
+    known = Model(learn=False, length_scales=(2.0, 2.0), mean=0.0)
+    result = after(replace(mission, model=known))
+    assert result.answer.unseen is None
+    assert "unseen" not in result.summary()
+
+
+@pytest.mark.parametrize("name", ["hartmann-ei", "cell-growth-etc"])
+def test_between_many_axes_and_with_free_variables_distances_say_nothing(name):
+    result = after(fieldbo.load_mission(name, {"initial": {"count": 6}, "agent": {"max_steps": 6}}))
+    assert result.answer.unseen is None
+
+
+def test_what_is_scarcest_decides_about_the_spacing():
+    mission = learning()
+    spec = mission.vehicles[0]
+    two = replace(mission, vehicles=(spec, spec))
+    hurried = replace(mission, vehicles=(replace(spec, time_limit_s=spec.battery / 4),))
+    assert spacing_of(two, 1) < spacing_of(mission, 1) < spacing_of(hurried, 1)
+    assert spacing_of(replace(mission, max_steps=2), 1) > spacing_of(mission, 1)
+    unknown = replace(mission, costs="unknown", policy=EI())
+    assert spacing_of(unknown, 4) > spacing_of(unknown, 16)
