@@ -20,6 +20,7 @@ from fieldbo.mission.mission import Mission
 MOST_AXES = 3
 """Between more axes, no number of readings comes near all places."""
 
+_STANDS_OUT = 3.0  # standard deviations of a reading: less is noise
 _MISSED = 0.05  # probability that the stated excess is exceeded
 
 
@@ -39,6 +40,8 @@ class Unseen(NamedTuple):
         it does not by more.
     best : float
         The best reading, in model units.
+    sd : float
+        Standard deviation of a reading, in model units.
     """
 
     share: float
@@ -46,6 +49,12 @@ class Unseen(NamedTuple):
     chance: float
     excess: float
     best: float
+    sd: float
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the readings tell by how much: where all are alike, they do not."""
+        return self.excess > _STANDS_OUT * self.sd
 
     def to_plain(self) -> dict[str, float]:
         """Return what a summary says of it."""
@@ -74,7 +83,7 @@ def unseen(mission: Mission, surface: AnySurface) -> Unseen | None:
     excess = covering.tail * float(np.log(chance / _MISSED)) if chance > _MISSED else 0.0
     # A patch of the spacing's width that begins beyond it leaves less than half of all patches noticed.
     share = float(covering.shares @ (covering.covered < 0.5))
-    return Unseen(share, covering.spacing, min(1.0, chance), excess, covering.best)
+    return Unseen(share, covering.spacing, min(1.0, chance), excess, covering.best, sd)
 
 
 def spacing_of(mission: Mission, readings: int) -> float:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.pooling import pool
@@ -33,6 +32,13 @@ SIZES = 4.0
 _STANDS_OUT = 3.0  # standard deviations of a reading: less is noise
 _STEPS = 30  # of the bisection
 _LEGS = 8  # from which the cost of a leg of some length is taken
+
+
+def _squares(a: Array, b: Array) -> Array:
+    """Return the squared distances (n, m) between points (n, d) and (m, d)."""
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(cdist(a, b, "sqeuclidean"))
 
 
 def yardsticks(domain: Domain) -> Array:
@@ -154,7 +160,7 @@ class Readings:
     @cached_property
     def squares(self) -> Array:
         """Squared distances between the places (n, n)."""
-        return cdist(self.places, self.places, "sqeuclidean")
+        return _squares(self.places, self.places)
 
 
 class Covering:
@@ -208,7 +214,7 @@ class Covering:
         self.standing, self.reach = np.zeros(n), np.ones(n)
         if not n:
             return
-        squares = cdist(self._sites, readings.places, "sqeuclidean")
+        squares = _squares(self._sites, readings.places)
         nearest = squares.argmin(axis=1)
         self.level = float(self.shares @ y[nearest])
         self.spread = float(self.shares @ np.square(y[nearest] - self.level))
@@ -253,9 +259,7 @@ class Covering:
         chosen = np.flatnonzero(np.where(y < self.best, peaks & stands, with_best))
         if not len(chosen):
             return np.zeros(len(self._sites))
-        near = np.exp(
-            cdist(self._sites, self.readings.places[chosen], "sqeuclidean") / (-2.0 * (0.6 * h) ** 2)
-        )
+        near = np.exp(_squares(self._sites, self.readings.places[chosen]) / (-2.0 * (0.6 * h) ** 2))
         near *= self.shares[:, None]
         chances = np.exp((y[chosen] - self.best) / self.tail)
         totals = near.sum(axis=0)
@@ -282,7 +286,7 @@ class Covering:
         """
         at, reaches = points / self._units, np.ones(len(points))
         if self.readings.size:
-            squares = cdist(at, self.readings.places, "sqeuclidean")
+            squares = _squares(at, self.readings.places)
             nearest = squares.argmin(axis=1)
             near = squares[np.arange(len(at)), nearest] < self.radius**2
             reaches = np.where(near, self.reach[nearest], 1.0)

@@ -367,7 +367,7 @@ class OptimumAnswer(_Answer):
     def notes(self, values: Array, reason: EndReason | None) -> list[str]:
         """Return notes on the answer: what may hide where nobody has looked."""
         unseen, world = self.unseen, self.mission.world
-        if unseen is None or unseen.share < _WORTH_A_NOTE or not unseen.excess:
+        if unseen is None or unseen.share < _WORTH_A_NOTE or not unseen.is_told:
             return []
         best, hidden = self.scale.to_user([unseen.best, unseen.best + unseen.excess]).tolist()
         by = world.quantity.amount(float(f"{abs(hidden - best):.2g}"))

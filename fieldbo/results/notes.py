@@ -13,7 +13,7 @@ from fieldbo.agent.budget_warnings import unaffordable
 from fieldbo.agent.failures import patches
 from fieldbo.agent.ledger import Ledger
 from fieldbo.agent.stopping import gaps_of, one_sided
-from fieldbo.agent.unseen import MOST_AXES
+from fieldbo.agent.unseen import unseen
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum
@@ -274,8 +274,10 @@ def _gaps(agent: Agent) -> Iterator[str]:
         return
     if isinstance(mission.question, LevelSet) and not one_sided(agent):
         return
-    if isinstance(mission.question, Optimum) and domain.dimension <= MOST_AXES:
-        return  # the answer itself says what may hide there
+    if isinstance(mission.question, Optimum):
+        hidden = unseen(mission, agent.stated[0])
+        if hidden is not None and hidden.is_told:
+            return  # the answer itself says what may be there
     widths = gaps_of(agent)
     share = float(np.mean(widths > 1.0))
     if share < _GAPS:
