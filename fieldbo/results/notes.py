@@ -275,8 +275,8 @@ def _gaps(agent: Agent) -> Iterator[str]:
     if isinstance(mission.question, LevelSet) and not one_sided(agent):
         return
     if isinstance(mission.question, Optimum):
-        hidden = unseen(mission, agent.stated[0])
-        if hidden is not None and hidden.is_told:
+        maybe = unseen(mission, agent.stated[0])
+        if maybe is not None and maybe.is_told:
             return  # the answer itself says what may be there
     widths = gaps_of(agent)
     share = float(np.mean(widths > 1.0))
