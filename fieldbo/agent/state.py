@@ -279,9 +279,25 @@ class AgentState:
 
     @property
     def rejected(self) -> Mask:
-        """Sites (N,) that are not to be proposed now: those passed over, and those where readings fail."""
-        avoided = self.avoided
-        return self.passed_over if avoided is None else self.passed_over | avoided
+        """Sites (N,) that are not to be proposed now.
+
+        Those passed over, those where readings fail, and those that were read as often as the mission allows.
+        """
+        avoided, read_out = self.avoided, self.read_out
+        rejected = self.passed_over if avoided is None else self.passed_over | avoided
+        return rejected if read_out is None else rejected | read_out
+
+    @property
+    def read_out(self) -> Mask | None:
+        """Sites (N,) that were read as often as the mission allows; None if it sets no limit."""
+        most = self.mission.most_readings_per_site
+        if most is None:
+            return None
+        times = np.zeros(self.domain.size, dtype=int)
+        for key, issued in self.issued.items():
+            if isinstance(issued.order, Query) and self.settled.get(key) is not Rejected:
+                times[self.domain.nearest(issued.order.site)] += 1
+        return times >= most
 
     # -- the initial readings --------------------------------------------------------------------------
 

@@ -63,13 +63,13 @@ def policies(
 def _default(name: str) -> str:
     """Return which policy is the default for a mission, why, and how the mission can name it."""
     from fieldbo.mission.default_policy import default_policy
-    from fieldbo.mission.load import load_mission
+    from fieldbo.mission.load import load_mission, own_settings
     from fieldbo.mission.toml import toml_text
 
     mission = load_mission(name)
     default = default_policy(mission.question, mission.world, mission.costs)
     table = toml_text({"policy": default.settings})
-    used = mission.settings["policy"]
+    used = own_settings(mission.settings["policy"])
     note = "" if used == default.settings else f"\n{mission.name} uses {used['kind']}.\n"
     return f"{default.settings['kind']}: {default.why}\n\n{table}{note}"
 

@@ -20,6 +20,9 @@ from fieldbo.world.mean_file import check_covers
 if TYPE_CHECKING:
     from fieldbo.mission.mission import Mission
 
+MOST_READINGS = "most_readings_per_site"
+"""The key that every policy's table may have."""
+
 LARGEST_BATCH = 100
 """Largest batch: each query is chosen after those before it."""
 
@@ -100,11 +103,20 @@ def check_counts(mission: Mission) -> None:
         ("count", mission.initial, 0, size, f"0 to {size}, the number of sites", "initial.count"),
         ("batch", mission.batch, 1, LARGEST_BATCH, f"1 to {LARGEST_BATCH}", "agent.batch"),
         ("max_steps", mission.max_steps, 1, None, "at least 1", "agent.max_steps"),
+        (MOST_READINGS, mission.most_readings_per_site, 1, None, "at least 1", f"policy.{MOST_READINGS}"),
         ("seed", mission.seed, 0, None, "a whole number of at least 0", "seed"),
     )
     for name, number, low, high, expected, where in ranges:
         if number is not None and (number < low or (high is not None and number > high)):
             raise InputError(f"{name} = {number}", expected=expected, where=where)
+    most = mission.most_readings_per_site
+    if most is not None and (mission.world.domain.continuous or mission.world.domain.control_sets):
+        raise InputError(
+            f"{MOST_READINGS} = {most}, but the domain is a box",
+            expected="a list of sites, such as a grid: in a box no point need be read twice",
+            where=f"policy.{MOST_READINGS}",
+            fix="remove the line",
+        )
     if not 0.0 < mission.failure_limit <= 1.0:
         raise InputError(
             f"failure_limit = {mission.failure_limit}",

@@ -114,6 +114,8 @@ def _limits(mission: Mission) -> list[str]:
         limits.append(f"at most {spec.time_limit_s:g} s")
     if mission.max_steps is not None:
         limits.append(f"at most {mission.max_steps} steps")
+    if (most := mission.most_readings_per_site) is not None:
+        limits.append(f"at most {counted(most, 'reading')} at a site")
     return limits
 
 

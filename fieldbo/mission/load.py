@@ -28,6 +28,7 @@ from fieldbo.mission.prior_file import load_prior, plain_prior
 from fieldbo.mission.reach import within_reach
 from fieldbo.mission.schema import (
     AgentFile,
+    AnyPolicyFile,
     DegreesFile,
     LevelSetFile,
     MissionFile,
@@ -110,10 +111,12 @@ def read_mission(
     try:
         vehicles = (_vehicle(content.agent, world),)
         question = _question(content.question, world, vehicles)
-        policy = _policy(_in_coordinates(content.policy, world), question)
+        table = _in_coordinates(content.policy, world)
+        shared = {key: table[key] for key in AnyPolicyFile.model_fields if key in table}
+        policy = _policy(own_settings(table), question)
         if policy is None:
             chosen = default_policy(question, world, content.agent.costs).settings
-            settings = {**settings, "policy": dict(chosen)}  # so that a record repeats the run
+            settings = {**settings, "policy": {**chosen, **shared}}  # so that a record repeats the run
             policy = made(POLICIES, chosen, "policy")
         prior = None
         if content.prior is not None:
@@ -139,6 +142,7 @@ def read_mission(
             stop=content.stop,
             holds=tuple(content.hold),
             failure_limit=content.agent.failure_limit,
+            most_readings_per_site=validated(AnyPolicyFile, shared, "policy").most_readings_per_site,
         )
     except InputError as error:
         if error.where is not None:
@@ -154,6 +158,11 @@ def _in_coordinates(policy: Mapping[str, Any], world: World) -> dict[str, Any]:
         else value
         for key, value in policy.items()
     }
+
+
+def own_settings(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the kind and the own settings of a policy, without what every policy's table may have."""
+    return {key: value for key, value in table.items() if key not in AnyPolicyFile.model_fields}
 
 
 def _policy(content: Mapping[str, Any], question: Question) -> Policy | None:

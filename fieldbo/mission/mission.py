@@ -64,6 +64,8 @@ class Mission:
     failure_limit : float
         Probability of a failed reading above which a site is not proposed while others are left; 1 proposes
         all sites.
+    most_readings_per_site : int, optional
+        Number of orders to one site after which it is not proposed again; only where sites are a list.
 
     Raises
     ------
@@ -90,6 +92,7 @@ class Mission:
     stop: StopRule = field(default_factory=StopRule)
     holds: tuple[Hold, ...] = ()
     failure_limit: float = FAILURE_LIMIT
+    most_readings_per_site: int | None = None
 
     def __post_init__(self) -> None:
         if not self.vehicles:

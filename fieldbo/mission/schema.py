@@ -436,6 +436,14 @@ class MissionFile(Table):
     """When the vehicle waits: values of telemetry channels, such as a wind that is too strong."""
 
 
+class AnyPolicyFile(Table):
+    """What the table of every policy may have, beside the settings of its kind."""
+
+    most_readings_per_site: PositiveInt | None = None
+    """Number of orders to one site after which it is not proposed again, whatever the policy would do. Only
+    where sites are a list, such as a grid."""
+
+
 _AUTO: dict[str, Any] = {
     "description": "The default policy for such a question and such costs.",
     "properties": {"kind": {"const": AUTO, "description": "Kind of policy"}},
@@ -452,6 +460,8 @@ def json_schema(what: Literal["world", "mission"]) -> dict[str, Any]:
         table = kinds_schema(registry)
         if name == "policy":
             table["oneOf"].insert(0, _AUTO)
+            for option in table["oneOf"]:
+                option.setdefault("properties", {}).update(AnyPolicyFile.model_json_schema()["properties"])
         schema["$defs"] = {**schema.get("$defs", {}), **table.pop("$defs", {})}
         description = schema["properties"][name].get("description")
         schema["properties"][name] = {"description": description, **table}

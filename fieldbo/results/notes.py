@@ -34,6 +34,7 @@ from fieldbo.mission.vehicle_spec import FAILURE_LIMIT
 from fieldbo.results.answers import answer_of
 from fieldbo.results.contradictions import contradictions
 from fieldbo.results.formatting import rounded
+from fieldbo.results.rereading import reread
 from fieldbo.results.threshold_notes import range_of
 
 _ENOUGH = {"battery": "battery", "time": "time"}
@@ -88,6 +89,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     yield from _doubts(agent)
     yield from _far_off(agent)
     yield from _contradictions(agent)
+    yield from reread(agent)
     if agent.disbelieved:
         were = "was classified as an outlier" if agent.disbelieved == 1 else "were classified as outliers"
         values = agent.online_model.data(~agent.online_model.believed).values.tolist()

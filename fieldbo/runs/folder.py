@@ -28,8 +28,10 @@ import scipy
 import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError, RecordError
+from fieldbo.mission.checks import MOST_READINGS
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
+from fieldbo.mission.load import own_settings
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior_file import pinned
 from fieldbo.mission.toml import made, read_toml, toml_text
@@ -84,7 +86,7 @@ def begin(
             expected="a mission that was loaded from a file",
             fix="run it without a folder: fieldbo.run(mission)",
         )
-    if made(POLICIES, mission.settings["policy"], "policy") != mission.policy:
+    if made(POLICIES, own_settings(mission.settings["policy"]), "policy") != mission.policy:
         raise InputError(
             f"the mission's policy was replaced by {mission.policy} after it was loaded",
             expected="the policy that its file names: a resumed run reads that file",
@@ -144,13 +146,15 @@ def describe(mission: Mission, vehicles: Sequence[Mapping[str, Any]] = ()) -> di
     """
     _, prior = pinned(mission)
     used = plugins(mission, vehicles)
+    limit = mission.most_readings_per_site
+    most = {} if limit is None else {MOST_READINGS: limit}
     known = {"prior": {name: sha256(content).hexdigest() for name, content in prior.items()}}
     return {
         "mission": mission.name,
         "world": mission.world.name,
         "settings": dict(mission.settings),
         "files": {} if mission.folder is None else digests(mission.folder),
-        "policy": {"kind": mission.policy_kind, **_settings(mission.policy)},
+        "policy": {"kind": mission.policy_kind, **_settings(mission.policy), **most},
         "model": _settings(mission.model),
         "crew": [_settings(c) for c in mission.vehicles],  # the key of existing records: do not rename
         "question": {"kind": ANSWERS[type(mission.question)].kind, **_settings(mission.question)},
