@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 
 _WORN = 0.4  # share of the effective number of sets, as drawn, below which new ones are drawn
+_ALONE = 1.5  # effective number below which a single set has the say, if there were more at first
+
+
+_ROUNDING = 1e-9
 
 
 class Stated(NamedTuple):
@@ -84,7 +88,8 @@ class _Average:
     @property
     def is_worn(self) -> bool:
         """Whether readings have made its weights gather on few of its hyperparameters."""
-        return _effective_number(self.surface.weights) < _WORN * _effective_number(self.weighted.weights)
+        drawn = _effective_number(self.weighted.weights)
+        return _effective_number(self.surface.weights) < max(_WORN * drawn, min(_ALONE, drawn) - _ROUNDING)
 
 
 def _effective_number(weights: Array) -> float:

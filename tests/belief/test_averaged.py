@@ -14,7 +14,7 @@ from checkout import ROOT
 from scipy.special import ndtr
 
 import fieldbo
-from fieldbo.agent.averaging import Averaging, drawn_at
+from fieldbo.agent.averaging import Averaging, _Average, drawn_at
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.confidence import moments
 from fieldbo.belief.data import Data
@@ -27,7 +27,7 @@ from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
-from fieldbo.belief.weighted import weighted_around
+from fieldbo.belief.weighted import WeightedHyperparameters, weighted_around
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import Fitted, Query, from_plain, to_plain
@@ -337,6 +337,17 @@ def test_a_surprise_draws_hyperparameters_anew():
     again = copy.deepcopy(agent)
     again.online_model._averaging = Averaging()
     assert np.array_equal(again.stated.surface.weights, weights)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "now", "worn"),
+    [([0.5, 0.5], [0.99, 0.01], True), ([0.5, 0.5], [0.6, 0.4], False), ([1.0], [1.0], False)],
+)
+def test_an_average_of_two_sets_is_worn_when_one_of_them_has_the_say(drawn, now, worn):
+    members = tuple(Hyperparameters(Matern52([length]), ValueScale()) for length in (0.1, 0.5)[: len(drawn)])
+    weighted = WeightedHyperparameters(members, np.array(drawn))
+    surface = AveragedSurface([Surface(Belief(h.kernel), LINE) for h in members], now)
+    assert _Average(None, None, 0, weighted, np.zeros(0, dtype=bool), surface).is_worn is worn
 
 
 def test_the_prior_of_length_scales_is_at_least_the_spacing_of_sites():
