@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,8 @@ EXAMPLES = """
 
 `fieldbo console my-survey.toml --by-hand` - start a mission whose readings you enter in the browser
 
-`fieldbo console my-survey.toml --vehicle boat.toml` - start a mission with a robot
+`fieldbo console my-survey.toml --vehicle boat.toml --prior lake-2` - start a mission with a robot, from the
+readings of a run
 
 `fieldbo console boat-1 --network 192.168.1.20 --cert boat.pem --key boat-key.pem` - for tablets on the same
 network, encrypted
@@ -48,6 +50,17 @@ def console(
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="Override a key of the mission; repeatable.", metavar="TABLE.KEY=VALUE"),
+    ] = None,
+    battery: Annotated[
+        str | None,
+        typer.Option(help="Start the mission with this battery, as *run* takes it.", metavar="AMOUNT"),
+    ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="Start the mission with earlier readings: a CSV, or a run folder or the name of a run.",
+            metavar="FILE",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder to create for the mission.")] = None,
     port: Annotated[int, typer.Option(help="Port; 0 takes any that is free.")] = 8642,
@@ -92,7 +105,16 @@ def console(
     place.check_certificate()
     place.bound().close()  # before a mission is started
     out_to = terminal()
-    file = _record(run or _under_way(), by_hand=by_hand, vehicles=vehicle or [], settings=set_ or [], out=out)
+    chosen = ["by-form"] if by_hand else vehicle or []
+    if by_hand and vehicle:
+        raise InputError("both --by-hand and --vehicle were given", expected="at most one of them")
+    arguments = [
+        *_repeated("--vehicle", chosen),
+        *_repeated("--set", set_ or []),
+        *_repeated("--battery", [] if battery is None else [battery]),
+        *_repeated("--prior", [] if prior is None else [prior]),
+    ]
+    file = _record(run or _under_way(), arguments, out, lambda text: out_to.print(text, markup=False))
 
     def ready(addresses: list[str]) -> None:
         if network is not None and cert is None:
@@ -128,29 +150,29 @@ def _under_way() -> str:
     )
 
 
-def _record(run: str, *, by_hand: bool, vehicles: list[str], settings: list[str], out: Path | None) -> Path:
-    """Return the record of a run, or of the mission that this starts."""
+def _repeated(option: str, values: Sequence[str]) -> list[str]:
+    """Return an option of the command line with each of the values."""
+    return [part for value in values for part in (option, value)]
+
+
+def _record(run: str, arguments: Sequence[str], out: Path | None, say: Callable[[str], object]) -> Path:
+    """Return the record of a run, or of the mission that this starts with the arguments, and says so."""
     from fieldbo.console.start import NotStartedError, start
     from fieldbo.errors import InputError
     from fieldbo.mission.catalogue import list_missions
     from fieldbo.runs.folder import next_folder
     from fieldbo.runs.load import record_file
 
-    starts = by_hand or bool(vehicles) or out is not None or run.endswith(".toml")
-    if not starts:
+    if not arguments and out is None and not run.endswith(".toml"):
         try:
             return record_file(run)
         except InputError:
             if run not in list_missions():
                 raise
-    if by_hand and vehicles:
-        raise InputError("both --by-hand and --vehicle were given", expected="at most one of them")
-    chosen = ["by-form"] if by_hand else vehicles
-    arguments = [part for name in chosen for part in ("--vehicle", name)]
-    arguments += [part for pair in settings for part in ("--set", pair)]
+    folder = next_folder(Path(run).stem if run.endswith(".toml") else run) if out is None else out
+    say(f"starting {run}; what it prints goes to {folder.with_name(f'{folder.name}.log')}")
     try:
-        name = Path(run).stem if run.endswith(".toml") else run
-        return start(run, next_folder(name) if out is None else out, arguments)
+        return start(run, folder, arguments)
     except NotStartedError as error:
         typer.echo(f"fieldbo: {error}", err=True)
         raise typer.Exit(2) from None

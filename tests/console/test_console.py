@@ -13,6 +13,7 @@ from console_process import TOKEN, Console, rows_of
 from waiting import SLOW_S, until
 
 import fieldbo
+from fieldbo.cli.console import _record
 from fieldbo.console.follower import Follower
 from fieldbo.console.start import start
 from fieldbo.console.view import View
@@ -437,6 +438,12 @@ def test_a_port_in_use_is_an_error_that_names_it(console, started):
             "agent.battery",
             marks=pytest.mark.slow,  # a mission is started in a process of its own
         ),
+        pytest.param(
+            ["lake-level-set", "--battery", "12 parsecs", "--port", "0"],
+            {},
+            "is in parsecs",
+            marks=pytest.mark.slow,
+        ),
         (["lake-level-set", "--by-hand", "--vehicle", "boat.toml"], {}, "at most one"),
     ],
 )
@@ -467,3 +474,16 @@ def test_a_place_refuses_a_token_that_could_be_guessed():
     with pytest.raises(InputError, match="at least 16"):
         Place(8642, token="secret")
     assert "secret-enough-0123456789" not in repr(Place(8642, token="secret-enough-0123456789"))
+
+
+@pytest.mark.slow  # a mission is started in a process of its own
+def test_a_mission_starts_with_the_battery_and_the_earlier_readings_that_are_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "before.csv").write_text("along,depth,value\n100,5,1.2\n200,10,0.4\n", encoding="utf-8")
+    said = []
+    arguments = ["--battery", "90", "--prior", "before.csv"]
+    file = _record("gp-lake-straddle", arguments, None, said.append)
+    assert said == ["starting gp-lake-straddle; what it prints goes to runs/gp-lake-straddle-1.log"]
+    mission = fieldbo.load_mission(file.parent / "mission.toml")
+    assert mission.vehicles[0].battery == 90.0
+    assert len(mission.earlier.values) == 2
