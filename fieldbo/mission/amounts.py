@@ -1,4 +1,4 @@
-"""Amounts in the units that people have: ``6000``, ``"2 h"`` where the cost unit is s, ``"35 %"`` of full.
+"""Amounts in the units that people have: ``6000``, ``"1 h 15 min"`` for a cost in s, ``"35 %"`` of full.
 
 A table of multiples covers what batteries are measured in, so that no library of units is loaded.
 """
@@ -58,16 +58,39 @@ _WORDS = {
 _AMOUNT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*", re.ASCII)
 
 
+_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(d|h|min|s)(?![A-Za-z])", re.ASCII)
+
+
+def _parsed(given: object) -> tuple[float, str] | None:
+    """Return the number and the unit of an amount in text; None if it is none.
+
+    Examples
+    --------
+    >>> _parsed("90 min"), _parsed("1 h 15 min"), _parsed("15 min 1 h"), _parsed("a lot")
+    ((90.0, 'min'), (4500.0, 's'), None, None)
+    """
+    if not isinstance(given, str):
+        return None
+    times = _PART.findall(given)
+    if len(times) < 2 or _PART.sub("", given).strip():
+        parts = _AMOUNT.fullmatch(given)
+        return None if parts is None else (float(parts.group(1)), parts.group(2))
+    units = [_MULTIPLES[0][unit] for _, unit in times]
+    if sorted(set(units), reverse=True) != units:
+        return None
+    return math.fsum(float(number) * unit for (number, _), unit in zip(times, units, strict=True)), "s"
+
+
 def is_share(given: object) -> bool:
     """Return True if an amount is a percentage, such as ``"35 %"``."""
-    parts = _AMOUNT.fullmatch(given) if isinstance(given, str) else None
-    return parts is not None and parts.group(2) == "%"
+    parts = _parsed(given)
+    return parts is not None and parts[1] == "%"
 
 
 def unit_in(given: float | str) -> str:
     """Return the unit that an amount names; s if it names none."""
-    parts = _AMOUNT.fullmatch(given) if isinstance(given, str) else None
-    return (parts.group(2) if parts is not None else "") or "s"
+    parts = _parsed(given)
+    return (parts[1] if parts is not None else "") or "s"
 
 
 def names_unit(given: float | str) -> bool:
@@ -78,8 +101,8 @@ def names_unit(given: float | str) -> bool:
     >>> names_unit("90 min"), names_unit("90")
     (True, False)
     """
-    parts = _AMOUNT.fullmatch(given) if isinstance(given, str) else None
-    return parts is not None and bool(parts.group(2))
+    parts = _parsed(given)
+    return parts is not None and bool(parts[1])
 
 
 def amount(
@@ -97,8 +120,8 @@ def amount(
     Parameters
     ----------
     given : float or str
-        A number in that unit, or text: a number with that unit or a multiple of it, or a percentage of a full
-        battery.
+        A number in that unit, or text: a number with that unit or a multiple of it, a time in several units
+        (``"1 h 15 min"``), or a percentage of a full battery.
     unit : str
         The world's cost unit.
     where : str
@@ -130,7 +153,7 @@ def amount(
     if not isinstance(given, str):
         _check_range(float(given), name, str(given), where, least, zero=zero)
         return float(given)
-    parts = _AMOUNT.fullmatch(given)
+    parts = _parsed(given)
     if parts is None:
         raise InputError(
             f'{name} = "{given}"',
@@ -138,7 +161,7 @@ def amount(
             where=where,
             fix=_with_point(given),
         )
-    number, its_unit = float(parts.group(1)), parts.group(2)
+    number, its_unit = parts
     if its_unit == "%":
         return _of_full(number, given, where, full, whole, zero=zero)
     value = number * _factor(given, its_unit or unit, unit, where, what)

@@ -44,6 +44,9 @@ def boat(kind="mavlink", battery="full = 6000", within=0.3, axis="depth"):
         ("6000 s", "s", 6000.0),
         ("2 h", "s", 7200.0),
         ("90min", "s", 5400.0),
+        ("1 h 15 min", "s", 4500.0),
+        ("1h15min30s", "s", 4530.0),
+        ("6 min 44 s", "min", 6.0 + 44.0 / 60.0),
         ("0.5 kWh", "Wh", 500.0),
         ("1800 kJ", "Wh", 500.0),
         ("2 km", "m", 2000.0),
@@ -70,6 +73,11 @@ def test_an_amount_may_be_in_a_multiple_of_the_cost_unit_or_in_percent(text, uni
         ("1,5 h", "write 1.5 h"),
         ("5,400 s", "write 5400 s, without the comma"),
         ("a lot", None),
+        ("15 min 1 h", None),
+        ("1 h 15", None),
+        ("1 h and 15 min", None),
+        ("1 h 2 h", None),
+        ("1 h -5 min", None),
     ],
 )
 def test_the_fix_of_a_wrong_amount_is_what_was_meant_or_nothing(text, fix):
