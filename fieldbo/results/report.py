@@ -23,6 +23,7 @@ _ENDINGS = {
     EndReason.STOPPED_BY_OPERATOR: "Stopped by the operator",
     EndReason.VEHICLE_LOST: "Vehicle lost",
 }
+_HECTARE, _HECTARES = 1e4, 10.0  # m2, and the size of a domain from which on areas are in ha
 _NOTHING = 1e-9  # of the domain: such an area is a sum of tiny probabilities
 _SAME = 0.01  # relative difference of planned and real cost that is not worth a mention
 
@@ -92,13 +93,27 @@ def _level_set(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str,
     yield "F1", f"{scored}model expects {expected}"
     side = numbers.get("side", "above")
     whole = float(outcome.mission.world.domain.cells.sum())
-    low, high = (_area(end, whole) for end in numbers[f"area_{side}_interval90"])
-    size = numbers[f"area_{side}"]
-    area = "unknown" if size is None else f"{_area(size, whole)} {numbers['area_unit']}".rstrip()
-    area += f" ({low} to {high})"
+    area = _sizes(numbers, side, whole)
     share = numbers.get("threshold_of_maximum")
     of_maximum = "" if share is None else f"; the threshold is {100 * share:g}% of the maximum"
     yield f"{side} {outcome.mission.world.quantity.amount(numbers['threshold'])}", f"{area}{of_maximum}"
+
+
+def _sizes(numbers: dict[str, Any], side: str, whole: float) -> str:
+    """Return the size of the level set with its interval, its share of the domain, and the true size."""
+    unit, size, true = numbers["area_unit"], numbers[f"area_{side}"], numbers[f"area_{side}_true"]
+    factor = 1.0
+    if unit == "m2" and whole >= _HECTARES * _HECTARE:
+        unit, factor = "ha", 1.0 / _HECTARE
+
+    def shown(area: float) -> str:
+        return _area(factor * area, factor * whole)
+
+    low, high = (shown(end) for end in numbers[f"area_{side}_interval90"])
+    if size is None:
+        return f"unknown ({low} to {high} {unit})".replace(" )", ")")
+    area = f"{shown(size)} {unit}".rstrip() + f" ({low} to {high}), {size / whole:.0%} of the domain"
+    return area if true is None else f"{area}; {shown(true)} in truth"
 
 
 def _area(area: float, whole: float) -> str:

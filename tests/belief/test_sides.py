@@ -34,6 +34,7 @@ from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.results import plot
 from fieldbo.results.curve import Step
 from fieldbo.results.metrics import f1_score
+from fieldbo.results.report import _sizes
 from fieldbo.results.truth import truth_of
 from fieldbo.runs.comparison import compare
 from fieldbo.runs.export import export
@@ -283,8 +284,22 @@ def test_the_summary_names_the_side_and_the_area_below(below):
 
 
 def test_the_report_says_below(below):
-    rows = dict(below.report().rows)
-    assert rows["below 0.8 mg l-1"].startswith(f"{below.summary()['area_below']:.3g} m2 (")
+    rows, told = dict(below.report().rows), below.summary()
+    assert rows["below 0.8 mg l-1"].startswith(f"{told['area_below']:.3g} m2 (")
+    share = told["area_below"] / below.mission.world.domain.cells.sum()
+    assert rows["below 0.8 mg l-1"].endswith(
+        f", {share:.0%} of the domain; {told['area_below_true']:.3g} in truth"
+    )
+
+
+def test_large_areas_are_in_hectares():
+    axes = [Axis("east", "m", 0.0, 900.0), Axis("north", "m", 0.0, 500.0)]
+    numbers = {"area_unit": "m2", "area_above": 91_234.0, "area_above_interval90": [80_000.0, 99_000.0]}
+    whole = float(Domain.grid(axes, (10, 6)).cells.sum())
+    known = _sizes(numbers | {"area_above_true": 90_000.0}, "above", whole)
+    assert known == "9.12 ha (8 to 9.9), 20% of the domain; 9 in truth"
+    nothing = numbers | {"area_above": None, "area_above_true": None}
+    assert _sizes(nothing, "above", whole) == "unknown (8 to 9.9 ha)"
 
 
 @pytest.mark.parametrize(("threshold", "side"), [(99.0, "above"), (-99.0, "below")])
