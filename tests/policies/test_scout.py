@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -24,6 +26,7 @@ from fieldbo.policies.contract import State
 from fieldbo.policies.optimum._loops import growth_of_the_best_mean
 from fieldbo.policies.optimum.scout import Scout, bounded
 from fieldbo.policies.optimum.worth import Covers, Mixture, Tells, Worth
+from fieldbo.runs.explanation.words import best_of, details
 from fieldbo.testing import PolicyContract, drive, small_mission, small_world, state
 
 WALL = Domain.grid([Axis("x", "m", 0, 40), Axis("y", "m", 0, 20)], (41, 21))
@@ -287,3 +290,18 @@ def test_several_batteries_have_one_spacing():
     one = seen(battery=30.0)
     many = {"battery": 30.0, "supplies": (one.supplies[0]._replace(left=90.0, in_all=90.0),)}
     assert Scout().suggest(seen(**many), None).why["spacing"] < Scout().suggest(one, None).why["spacing"]
+
+
+@pytest.mark.parametrize(("goal", "words"), [("maximise", "larger"), ("minimise", "smaller")])
+def test_an_order_says_what_its_tour_is_for(goal, words):
+    mission = small_mission(Scout(), question=Optimum(goal), battery=60.0)
+    mission = replace(mission, settings={"policy": {"kind": "scout"}})
+    agent, told = fieldbo.Agent(mission), list[str]()
+    for _ in range(5):
+        before, query = copy.deepcopy(agent), agent.ask()
+        why = agent.issued[query.id].why
+        told.append(details(before, query, why, best_of(before, query, why), {}))
+        agent.tell(query.observed([0.1 * query.site[0]], noise_variance=0.01, cost=1.0))
+    assert "purpose" in told[1]
+    assert all(f"something {words} could hide" in text or "the best place" in text for text in told[1:])
+    assert f"the {words[:-1]}st value lies unseen" in " ".join(told[1].split())

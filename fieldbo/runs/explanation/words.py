@@ -60,6 +60,8 @@ _SHOWN = {
 _LISTS_OF_SETS = {"plausible", "front"}
 """Keys of a policy's `why` that hold numbers of control sets."""
 
+_ALMOST_ALL = 0.99  # of what a tour is worth
+
 _DRAWS, _QUANTILES = 256, 64
 """Draws of the free variables, and quantiles of the field at each, that an expected reading averages."""
 
@@ -331,9 +333,27 @@ def _other(
         rest["unclassified"] = f"{count} of {agent.domain.size} sites, by the policy's bounds"
     if isinstance(count := rest.get("at_risk"), int):
         rest["at_risk"] = f"{count} of {agent.domain.size} sites"
+    if all(_is_number(rest.get(key)) for key in ("covers", "gain", "hidden")):
+        looks = [rest.pop(key) for key in ("covers", "gain", "hidden")]
+        rest = {"purpose": _purpose(agent, *looks), **rest}
     lines = {key.replace("_", " "): value for key, value in rest.items() if _is_long(value)}
     short = _listed({k: v for k, v in rest.items() if not _is_long(v)})
     return {**lines, **({"also": short} if short else {})}
+
+
+def _purpose(agent: Agent, covers: float, gain: float, hidden: float) -> str:
+    """Return what a tour of scout is for, from what its `why` has."""
+    better = "smaller" if agent.mission.question.sign < 0 else "larger"
+    looking = f"to look where something {better} could hide"
+    share = covers / gain if gain > 0 else 1.0
+    if share >= _ALMOST_ALL:
+        purpose = looking
+    elif share <= 1.0 - _ALMOST_ALL:
+        purpose = "to know the best place"
+    else:
+        purpose = f"{looking} ({share:.0%} of what the tour is worth), and to know the best place"
+    best = "smallest" if better == "smaller" else "largest"
+    return f"{purpose}; with a probability of {min(1.0, hidden):.0%}, the {best} value lies unseen"
 
 
 def _failing(domain: Domain, here: float, avoided: int) -> str:
