@@ -16,6 +16,8 @@ EXAMPLES = """
 
 `fieldbo correct boat-3 7 1,85 --reading 2` - the third reading of order 7, counted from 0
 
+`fieldbo correct lake-1 12 247 --yes` - it was, although it is far from all others
+
 The number of an order is the last part of its id, as *observations.csv* and the prompt show it: 12 of
 *lake-1/12*. The record keeps the wrong reading and its correction side by side. The belief, the answer and
 all files are those of the right reading; the route and the costs stay, and so does the reason why the run
@@ -44,6 +46,9 @@ def correct(
     reading: Annotated[
         int | None, typer.Option(help="Which reading of the order, counted from 0, if it has several.")
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Take a value that is far from all other readings without asking.")
+    ] = False,
 ) -> None:
     """Correct a reading of a run, finished or not, and rewrite its files."""
     import math
@@ -62,10 +67,25 @@ def correct(
     is_number = order.isdecimal() and len(order) <= _DIGITS
     folder, out_to = record_file(run).parent, console()
     with when_compiling(says_compiling(lambda: out_to)), unbroken():
-        result = correct_run(run, int(order) if is_number else order, number, reading)
+        agree = None if yes else _agree
+        result = correct_run(run, int(order) if is_number else order, number, reading, agree)
         with saving(folder):
             formats = save(result, folder)
     out_to.print(f"{result.run}: order {order} corrected to {value}", markup=False)
     with Record(folder / RECORD) as record:
         ended = record.end_reason is not None
     show_result(result, folder, out_to, UNDONE if ended else "Not finished.", formats)
+
+
+def _agree(question: str) -> None:
+    """Ask to confirm an unlikely value; raise an `InputError` if it is not, or if nobody can be asked."""
+    import sys
+
+    from fieldbo.errors import InputError
+
+    if not sys.stdin.isatty():
+        raise InputError(
+            question, expected="a value like the others", where="VALUE", fix="if it is right, add --yes"
+        )
+    if not typer.confirm(question):
+        raise InputError("nothing was corrected", fix="type the right value")

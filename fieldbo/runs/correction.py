@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 
 from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.agent.agent import Agent
+from fieldbo.messages import Correction, Observation
 from fieldbo.results.result import Result
 from fieldbo.runs.load import mission_of, record_file
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.state import RunState
+from fieldbo.vehicles.plausible import doubt_about_reading, earlier_values
 
 
-def correct_run(run: Path | str, order: str | int, value: float | None, reading: int | None = None) -> Result:
+def correct_run(
+    run: Path | str,
+    order: str | int,
+    value: float | None,
+    reading: int | None = None,
+    agree: Callable[[str], None] | None = None,
+) -> Result:
     """Append a correction to the record of a run that no other process is writing, ended or not.
 
     The fits of the model that had seen the wrong reading are repeated, and recorded with the correction in
@@ -27,6 +38,9 @@ def correct_run(run: Path | str, order: str | int, value: float | None, reading:
         What the reading really was, in the user's unit; None or NaN if it failed.
     reading : int, optional
         Which reading of the order, counted from 0. Required if it has several.
+    agree : callable, optional
+        Called with a question if the value is far from all other readings; raises an error to discard it. By
+        default, such a value is taken.
 
     Returns
     -------
@@ -47,5 +61,24 @@ def correct_run(run: Path | str, order: str | int, value: float | None, reading:
         state.replay(record.rows())
         event = state.agent.correction(order, value, reading)
         state.tell(event)
+        if agree is not None and (question := _doubt(state.agent, event, value)):
+            agree(question)
         record.events([event, *state.repeat_fits()])
         return state.result()
+
+
+def _doubt(agent: Agent, correction: Correction, value: float | None) -> str:
+    """Return a question about a value that is far from all other readings of a run; empty if it is likely.
+
+    One that failed, or lies below the limit of detection, is not.
+    """
+    world = agent.mission.world
+    if value is None or math.isnan(value) or (world.sensor.below is not None and value <= world.sensor.below):
+        return ""
+    others = [
+        other
+        for event in agent.history
+        if isinstance(event, Observation) and event.order != correction.order
+        for other in event.values.tolist()
+    ]
+    return doubt_about_reading(value, world, others, earlier_values(agent.mission))

@@ -961,7 +961,7 @@ def test_the_record_keeps_the_end_the_correction_and_the_resumption():
 def test_an_answer_that_a_correction_leaves_stands(command):
     folder, result = answered_wrongly()
 
-    code, out, _ = command("correct", folder, "1", "246")
+    code, out, _ = command("correct", folder, "1", "246", "--yes")
     assert code == 0
     assert "Question answered" in out
     rows = kinds(folder)
@@ -1002,3 +1002,33 @@ def test_a_correction_on_the_way_home_undoes_the_answer_too():
 
     assert result.end_reason is None
     assert resume(other).end_reason is not None
+
+
+# -- values that are far from all others ---------------------------------------------------------------------
+
+
+def test_a_value_far_from_all_others_is_questioned_and_nothing_is_written(command):
+    folder, _ = finished(FIXED, {2})
+    rows = kinds(folder)
+    code, _, err = command("correct", folder, "2", "247")
+    assert code == 2
+    assert "really 247?" in err
+    assert "add --yes" in err
+    assert kinds(folder) == rows
+    assert command("correct", folder, "2", "247", "--yes")[0] == 0
+    assert load_run(folder).result().values[2] == 247.0
+
+
+def test_a_likely_value_and_a_failed_reading_are_not_questioned():
+    folder, result = finished(FIXED, {2})
+    asked = []
+    correct_run(folder, 2, float(result.values[1]), agree=asked.append)
+    correct_run(folder, 2, None, agree=asked.append)
+    assert asked == []
+
+
+def test_at_a_terminal_it_asks():
+    folder, _ = finished(FIXED, {2})
+    asked = []
+    correct_run(folder, 2, 247.0, agree=asked.append)
+    assert [question.endswith("really 247?") for question in asked] == [True]
