@@ -257,7 +257,10 @@ class View:
             "layers": layers,
             "described": described,
             "routes": [self._route(state, result, number) for number in range(len(agent.vehicles))],
-            "readings": field_map.readings(plane, result, words),
+            "readings": [
+                *field_map.earlier_readings(plane, result.mission),
+                *field_map.readings(plane, result, words),
+            ],
             "places": field_map.places(plane, result),
             "areas": field_map.areas(plane, agent.mission.world.no_go),
         }

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.obstacles import Obstacle, Region
+from fieldbo.mission.mission import Mission
 from fieldbo.pages.course import Layers
 from fieldbo.pages.packing import quantised, text
 from fieldbo.pages.plane import Plane
@@ -181,6 +182,16 @@ def frame_layers(
 
 
 # -- marks -------------------------------------------------------------------------------------------------
+
+
+def earlier_readings(plane: Plane, mission: Mission) -> list[dict[str, Any]]:
+    """Return the place, the kind and the words of each reading with which the mission began."""
+    known, amount = mission.earlier, mission.world.quantity.amount
+    drawn = plane.drawn(known.sites) if len(known.values) else []
+    return [
+        {"at": at, "kind": "earlier", "text": f"earlier reading: {amount(value)}"}
+        for at, value in zip(drawn, known.values.tolist(), strict=True)
+    ]
 
 
 def readings(plane: Plane, result: Result, words: Sequence[str]) -> list[dict[str, Any]]:

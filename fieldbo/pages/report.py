@@ -207,6 +207,7 @@ def _data(
         frames = [course.frames[k] for k in evenly(len(course.frames), _MOST_FRAMES)]
     nowhere = {"failure": np.full(mission.world.domain.size, np.nan)}  # before readings failed in some places
     unknown = nowhere if any("failure" in frame.layers for frame in frames) else {}
+    known = field_map.earlier_readings(plane, mission)
     read = np.cumsum([0, *(len(getattr(event, "times_s", ())) for event in course.agent.history)])
     steps = []
     for frame in frames:
@@ -215,7 +216,7 @@ def _data(
                 "title": tables.title(course, frame, battery, mission.world.cost_unit),
                 "facts": tables.facts(course, frame, came),
                 "marks": {
-                    "readings": int(read[frame.events]),
+                    "readings": len(known) + int(read[frame.events]),
                     "areas": _closed(course, frame),
                     "routes": [ends[frame.events] for ends in moves],
                     "vehicles": [plane.drawn(position)[0] for position in frame.positions],
@@ -232,7 +233,7 @@ def _data(
         "layers": [] if raster is None else field_map.layers(result, maps, raster),
         "places": field_map.places(plane, result),
         "routes": [plane.drawn(points) for points in routes],
-        "readings": field_map.readings(plane, result, tables.reading_words(course)),
+        "readings": [*known, *field_map.readings(plane, result, tables.reading_words(course))],
         "steps": steps,
     }
 

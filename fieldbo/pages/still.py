@@ -36,7 +36,8 @@ class Still:
         Outline and obstacles, as paths.
     routes : tuple of str
         Points of each vehicle's route.
-    readings : tuple of (float, float)
+    readings, earlier : tuple of (float, float)
+        Those of the run, and those with which it began.
     """
 
     height: float
@@ -47,6 +48,7 @@ class Still:
     obstacles: str
     routes: tuple[str, ...]
     readings: tuple[tuple[float, float], ...]
+    earlier: tuple[tuple[float, float], ...]
 
 
 def still_of(course: Course, plane: Plane, raster: Raster | None, routes: list[Array]) -> Still:
@@ -83,6 +85,7 @@ def still_of(course: Course, plane: Plane, raster: Raster | None, routes: list[A
         ),
         routes=tuple(" ".join(f"{x},{y}" for x, y in placed(route)) for route in routes),
         readings=tuple((x, y) for x, y in placed(course.result.sites)),
+        earlier=tuple((x, y) for x, y in placed(course.result.mission.earlier.sites)),
     )
 
 

@@ -416,3 +416,19 @@ def test_a_run_whose_plugin_is_gone_ends_with_2_and_names_it(command, tmp_path):
     code, _, err = command("report", folder)
     assert code == 2
     assert "from-a-plugin" in err
+
+
+def test_earlier_readings_are_on_the_map_before_the_first_order(tmp_path):
+    pond(tmp_path)
+    (tmp_path / "before.csv").write_text("east,north,value\n10,20,0.4\n50,5,0.7\n", encoding="utf-8")
+    mission = load_mission(str(tmp_path / "pond.toml"), {"prior": {"readings": str(tmp_path / "before.csv")}})
+    folder = carried_out(mission, tmp_path / "run", orders=3)
+    page = report_page(read_run(folder))
+    data = data_of(page)
+    kinds = [reading["kind"] for reading in data["readings"]]
+    assert kinds[:2] == ["earlier", "earlier"]
+    assert "earlier" not in kinds[2:]
+    assert [step["marks"]["readings"] for step in data["steps"]] == [2, 3, 4, 5]
+    assert data["readings"][0]["text"] == "earlier reading: 0.4 mg"
+    assert page.count(b'class="earlier"') == 2
+    assert b"began with 2 earlier readings, from before.csv" in page

@@ -50,6 +50,7 @@
     ],
     vehicle: ["polygon", { points: "10,1 19,10 10,19 1,10", fill: "#e69f00", ...INK }],
     reading: ["circle", { cx: 10, cy: 10, r: 5, fill: "#fff", ...INK }],
+    earlier: ["circle", { cx: 10, cy: 10, r: 4, fill: "#a8a8a8", ...INK }],
     "on the way": ["circle", { cx: 10, cy: 10, r: 2.5, fill: "#000" }],
     "left out": ["path", { d: "M4,4 L16,16 M16,4 L4,16", fill: "none", stroke: "#d55e00", "stroke-width": 3.5 }],
     route: ["path", { d: "M1,16 L9,6 L19,13", fill: "none", stroke: "#a4306f", "stroke-width": 2.5 }],
@@ -279,14 +280,14 @@
       return L.marker(point, { icon: icon, pane: "marks", interactive: false, keyboard: false });
     }
 
-    /* Show the first so many readings, each { at, kind, text }, and a ring around the last one. */
+    /* Show the first so many readings, each { at, kind, text }, and a ring around the last one of the run. */
     setReadings(readings, count) {
       this._readings = readings.slice(0, count);
       if (readings.length > MANY && !this._renderer) this._renderer = L.canvas({ pane: "marks" });
       while (this._drawn.length > count) this._drawn.pop().remove();
       for (let k = this._drawn.length; k < count; k++) this._drawn.push(this._dot(readings[k]).addTo(this.map));
       if (this._ring) this._ring.remove();
-      if (count) {
+      if (count && readings[count - 1].kind !== "earlier") {
         const look = { pane: "marks", interactive: false, radius: 9, color: "#000", weight: 2, fill: false };
         this._ring = L.circleMarker(readings[count - 1].at, look).addTo(this.map);
       }
@@ -294,10 +295,10 @@
 
     _dot(reading) {
       if (reading.kind === "left out") return this._marker("left out", reading.at, 14);
-      const passing = reading.kind === "on the way";
+      const [radius, fill] = { "on the way": [1.2, "#000"], earlier: [3, "#a8a8a8"] }[reading.kind] || [4, "#fff"];
       return L.circleMarker(reading.at, {
-        pane: "marks", interactive: false, radius: passing ? 1.2 : 4, color: "#000", weight: 1,
-        fillColor: passing ? "#000" : "#fff", fillOpacity: 1, renderer: this._renderer,
+        pane: "marks", interactive: false, radius: radius, color: "#000", weight: 1,
+        fillColor: fill, fillOpacity: 1, renderer: this._renderer,
       });
     }
 

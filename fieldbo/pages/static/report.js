@@ -139,13 +139,16 @@
       add("route", "route");
       add("vehicle", data.routes.length > 1 ? "vehicles now" : "vehicle now");
       data.places.forEach((place) => add(place.kind, place.name));
-      const names = { reading: "reading", "on the way": "reading on the way", "left out": "reading left out by the model" };
+      const names = {
+        reading: "reading", "on the way": "reading on the way", "left out": "reading left out by the model",
+        earlier: "earlier reading",
+      };
       Object.keys(names).forEach((kind) => {
         if (data.readings.some((reading) => reading.kind === kind)) add(kind, names[kind]);
       });
       if (data.map.obstacles.length) add("obstacle", "obstacle");
       if (data.areas.length) list.appendChild(fieldbo.element("li", {}, "red area: closed under way"));
-      if (data.readings.length) list.appendChild(fieldbo.element("li", {}, "black ring: latest reading"));
+      if (data.readings.some((reading) => reading.kind !== "earlier")) list.appendChild(fieldbo.element("li", {}, "black ring: latest reading"));
       if (data.map.clearance) list.appendChild(fieldbo.element("li", {}, "without colour: clearance, or out of reach"));
       if (data.layers.some((layer) => layer.classes)) {
         list.appendChild(fieldbo.element("li", {}, "black and white line: estimated edge of the set"));
