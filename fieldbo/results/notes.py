@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -61,9 +60,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     mission, scale = agent.mission, agent.hyperparameters.scale
     yield from getattr(mission.world.field, "notes", ())
     if len(mission.earlier.values):
-        source = mission.settings.get("prior", {}).get("readings")
-        of = f", from {Path(str(source)).name}" if source else ""
-        yield f"began with {mission.earlier.in_words()}{of}"
+        yield f"began with {mission.earlier.in_words()}"
         yield from mission.earlier.notes
     yield from agent.warnings
     for kind, name in ((Rejected, "rejected"), (Lost, "lost")):
