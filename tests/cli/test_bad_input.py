@@ -143,7 +143,7 @@ WRONG_MISSIONS = [
     ),
     *(
         case("= 30", f'= "{value}"', "agent.battery")
-        for value in ("0 min", "1e999 h", "2 kWh", "2 h 30 min", "35 %", "0 %", "-5 %", "135 %", "nan s")
+        for value in ("0 min", "1e999 h", "2 kWh", "30 min 2 h", "35 %", "0 %", "-5 %", "135 %", "nan s")
     ),
     case("= 30", '= "35 %"\nfull_battery = "100 Wh"', "agent.full_battery"),
     case("= 30", '= "35 %"\nfull_battery = "50 %"', "agent.full_battery"),
