@@ -99,7 +99,7 @@ def sweep_spacing(domain: Domain, price: Callable[[Array, Array], Array], budget
     >>> def price(start, sites):
     ...     return np.linalg.norm(sites - start, axis=1) + 6.0
     >>> round(sweep_spacing(wall, price, 1100.0), 1)
-    4.1
+    3.8
     """
     units = yardsticks(domain)
     sites, extent = domain.sites / units, domain.extent / units
@@ -200,7 +200,7 @@ class Covering:
     >>> at = np.array([[0.0], [10.0]])
     >>> covering = Covering(wall, Readings.of(wall, at, np.array([0.0, 1.0]), np.full(2, 0.01), 0.1), 8.0)
     >>> covering.covered[[0, 4, 20]].round(2)
-    array([1. , 1. , 0.34])
+    array([1.  , 1.  , 0.01])
     """
 
     def __init__(self, domain: Domain, readings: Readings, spacing: float, plain: bool = False) -> None:
