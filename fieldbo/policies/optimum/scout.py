@@ -15,7 +15,7 @@ something higher could still hide. A tour of readings buys both. See :mod:`field
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import PositiveInt
@@ -25,19 +25,17 @@ from fieldbo.belief.covering import Covering, Readings, sweep_spacing, yardstick
 from fieldbo.belief.kernels import Kernel, Matern52
 from fieldbo.belief.lookahead import Whole
 from fieldbo.belief.posterior import Belief
-from fieldbo.belief.question import Optimum
 from fieldbo.belief.shore_kernel import ShoreMatern52
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.trend import WithTrend
-from fieldbo.costs.base import CostModel
 from fieldbo.costs.limits import Supply
 from fieldbo.domain.domain import Domain
-from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.messages import EndReason
 from fieldbo.policies.candidates import climbed, over_candidates, readable, reading_noise
-from fieldbo.policies.choice import leading, needs_declared_costs
-from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.policies.contract import Decision, Memory, State
+from fieldbo.policies.optimum.tours import PlansTours, Stops, step_price
 from fieldbo.policies.optimum.worth import Covers, Mixture, Tells, Worth, expected_excess
-from fieldbo.policies.tour_plan import Planned, TourCosts, planned
+from fieldbo.policies.tour_plan import Planned, planned
 from fieldbo.validation import settings
 
 _STOPS = 10
@@ -46,15 +44,6 @@ _LAST = 0.25  # of the battery, in which differences that noise hides are settle
 _SLACK = 0.4  # standard deviations of a reading: smaller differences wait until then
 _EXACT = 1e-3  # of the field's standard deviation: readings are not taken to be more precise
 _FREE = 1e-3  # of the median cost of a move: no reading counts as cheaper
-
-
-class Stops(NamedTuple):
-    """Candidates for a stop: their sites (W, d), levels (W,), noise variances (W,), and prices (W,) there."""
-
-    sites: Array
-    levels: Whole
-    noise: Array
-    sampling: Array
 
 
 class _View(NamedTuple):
@@ -79,7 +68,7 @@ class _View(NamedTuple):
 
 
 @settings("policy")
-class Scout(Policy):
+class Scout(PlansTours):
     """Look for the largest value where it may hide and where it promises most, by tours that buy both.
 
     The tour is planned again after each reading, within what is left of the battery. The domain is inspected
@@ -87,24 +76,8 @@ class Scout(Policy):
     settings, each (site, level) pair is a candidate for a stop.
     """
 
-    answers: ClassVar[tuple[type, ...]] = (Optimum,)
-
     candidates: PositiveInt = 1000
     """In a box: number of points drawn for each decision, from the best of which it climbs."""
-
-    def check(self, cost: CostModel | None, domain: Domain) -> None:
-        """Raise an `InputError` if the costs are not declared."""
-        needs_declared_costs(cost)
-
-    def suggest(self, state: State, memory: Memory) -> Decision:
-        """Return the first stop of the tour."""
-        chosen = self._tour(state, memory, 1)
-        return Decision(Stop(chosen), memory) if isinstance(chosen, EndReason) else chosen[0]
-
-    def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
-        """Return the first `k` stops of the tour."""
-        chosen = self._tour(state, memory, k)
-        return None if isinstance(chosen, EndReason) else chosen
 
     def _tour(self, state: State, memory: Memory, k: int) -> list[Decision] | EndReason:
         """Return the decisions for the first `k` stops of the tour, at least one; or the reason to stop."""
@@ -112,14 +85,10 @@ class Scout(Policy):
         if isinstance(surface, EndReason):
             return surface
         view = _seen_from(state, surface)
-        stops = _candidates(state, surface, view)
+        stops = _Drawing(state, surface, view).stops()
         if not len(stops.sites):
             return EndReason.BATTERY_SPENT
-        cost = state.cost
-        assert cost is not None
-        where = np.concatenate([state.position[None], stops.sites])
-        travel = cost.travel(where, where, state.time_s)
-        costs = TourCosts(travel, state.return_cost(where), stops.sampling, state.spendable)
+        costs = stops.costs(state)
         covers = Covers(view.covering, stops.sites, stops.noise, view.excess)
         tells = None
         if view.believed is not None:
@@ -128,23 +97,13 @@ class Scout(Policy):
         worth = Worth(covers, tells)
         tour = planned(worth, costs, int(min(_STOPS, max(1, state.steps_left))))
         if not tour.stops:
-            tour = _best_single(worth, travel[0, 1:] + stops.sampling)
-        rate = tour.gain / tour.cost
-        why: dict[str, Any] = {
-            "gain": tour.gain,
+            tour = _best_single(worth, costs.travel[0, 1:] + stops.sampling)
+        why = {
             "covers": worth.covers(tour.stops),
             "hidden": float(view.covering.hidden.sum()),
             "spacing": view.covering.spacing,
-            "tour": [{"stop": stops.sites[w].tolist()} for w in tour.stops],
         }
-        decisions = list[Decision]()
-        for w in tour.stops[:k]:
-            level = int(stops.levels[w])
-            best = leading(state, np.array([rate]), np.array([True]), (level,), stops.sites[[w]])
-            site = {} if state.domain.continuous else {"site": state.domain.nearest(stops.sites[w])}
-            query = Query(stops.sites[w], level=level)
-            decisions.append(Decision(query, memory, {"score": rate, **site, "best": best, **why}))
-        return decisions
+        return stops.decisions(state, memory, tour, k, why)
 
 
 def _seen_from(state: State, surface: Surface) -> _View:
@@ -220,68 +179,88 @@ def _of_the_same(belief: Belief, kernel: Kernel, level: float) -> Belief:
     return Belief(kernel).condition_on(belief.sites, belief.values - level, noise)
 
 
-def _candidates(state: State, surface: Surface, view: _View) -> Stops:
-    """Return candidates for a stop: drawn by what may hide there, and by what a reading there may tell.
+class _Drawing:
+    """Draws candidates for a stop by what may hide there, and by what a reading there may tell.
 
-    Half of each draw is by that per unit of cost. In a box, they are joined by the points to which climbs
-    from the best of them lead.
+    Parameters
+    ----------
+    state : State
+    surface : Surface
+        The fit over the points to draw from.
+    view : _View
     """
-    cost, levels, points = state.cost, state.levels, surface.candidates
-    assert cost is not None
-    step = (state.spendable or 1.0) / max(1.0, state.steps_left)  # a step's part of the battery, if limited
-    prices = state.at_levels(lambda k: cost.to(state.position, points, level=k, time_s=state.time_s)) + step
-    least = max(_FREE * float(np.median(prices[np.isfinite(prices)])), 1e-300)
-    logs_price = np.log(np.maximum(prices, least))
-    able = state.at_levels(lambda k: state.affordable(points, level=k))
 
-    def told(level: int, over: Mixture) -> Array:
-        """Return what a reading at each candidate of the mixture may tell (N,)."""
-        sd = over.variance / np.sqrt(over.variance + reading_noise(state, level, over.surfaces[0]))
-        return expected_excess(top + view.slack - over.mean, sd)
+    def __init__(self, state: State, surface: Surface, view: _View) -> None:
+        self.state, self.points, self.view = state, surface.candidates, view
+        self.step = step_price(state)
+        prices = state.at_levels(lambda k: self._prices(self.points, k))
+        self.least = max(_FREE * float(np.median(prices[np.isfinite(prices)])), 1e-300)
+        self.log_prices = np.log(np.maximum(prices, self.least))
+        self.able = state.at_levels(lambda k: state.affordable(self.points, level=k))
+        believed = view.believed
+        self.top = 0.0 if believed is None else float(believed.over(view.best[:1]).mean[0])
 
-    believed = view.believed
-    top = 0.0 if believed is None else float(believed.over(view.best[:1]).mean[0])
-    everywhere = points is state.domain.sites
-    hidden = view.covering.hidden if everywhere else view.covering.hidden_at(points)
-    drawn = list[Whole]()
-    climbs = list[tuple[Array, int]]()
-    with np.errstate(divide="ignore"):
-        by_hidden = np.log(np.where(able, hidden[:, None], 0.0))
-        by_told = by_hidden
+    def _prices(self, points: Array, level: int) -> Array:
+        """Return the price (N,) of going to each point and reading there."""
+        state = self.state
+        assert state.cost is not None
+        return state.cost.to(state.position, points, level=level, time_s=state.time_s) + self.step
+
+    def _told(self, over: Mixture, level: int) -> Array:
+        """Return the logarithm of what a reading at each candidate of the mixture may tell (N,)."""
+        sd = over.variance / np.sqrt(over.variance + reading_noise(self.state, level, over.surfaces[0]))
+        with np.errstate(divide="ignore"):
+            return np.log(expected_excess(self.top + self.view.slack - over.mean, sd))
+
+    def _hidden(self) -> Array:
+        """Return the logarithm of what may hide at each point, the same for all levels (N, K)."""
+        covering, everywhere = self.view.covering, self.points is self.state.domain.sites
+        hidden = covering.hidden if everywhere else covering.hidden_at(self.points)
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(self.able, hidden[:, None], 0.0))
+
+    def stops(self) -> Stops:
+        """Return the candidates: those drawn, the best places and, in a box, where climbs lead.
+
+        Half of each draw is by the plain weights, half by those per unit of cost.
+        """
+        state, believed, K = self.state, self.view.believed, len(self.state.levels)
+        hidden, drawn, more = self._hidden(), list[Whole](), list[tuple[Array, int]]()
         if believed is not None:
-            by_told = np.log(np.where(able, state.at_levels(lambda k: told(k, believed)), 0.0))
-    for less in (np.zeros_like(logs_price), logs_price):
-        drawn.append(_by_lot(by_hidden - less, _HIDDEN, state.rng))
-        if believed is None:
-            continue
-        logs = by_told - less
-        drawn.append(_by_lot(logs, _TOLD, state.rng))
-        drawn.append(_highest(logs, _TOLD))
-        if state.domain.continuous and able.any():
-            row, level = divmod(int(np.argmax(logs)), len(levels))
+            told = state.at_levels(lambda k: self._told(believed, k))
+            told = np.where(self.able, told, -np.inf)
+        for priced in (False, True):
+            less = self.log_prices if priced else 0.0
+            drawn.append(_by_lot(hidden - less, _HIDDEN, state.rng))
+            if believed is not None:
+                drawn += [_by_lot(told - less, _TOLD, state.rng), _highest(told - less, _TOLD)]
+                if state.domain.continuous and self.able.any():
+                    more += self._climbed(believed, *divmod(int(np.argmax(told - less)), K), priced=priced)
+        more += [(x, k) for x in self.view.best for k in state.levels if readable(state, x[None], k)[0]]
+        rows, at = np.divmod(np.unique(np.concatenate(drawn)).astype(int), K)
+        sites = np.concatenate([self.points[rows], *(point[None] for point, _ in more)])
+        at = np.concatenate([at, np.array([level for _, level in more], dtype=int)])
+        _, first = np.unique(np.column_stack([sites, at]), axis=0, return_index=True)
+        return self._priced(sites[np.sort(first)], at[np.sort(first)])
 
-            def promise(x: Array, level: int = level, priced: bool = bool(less.any())) -> Array:
-                value = told(level, believed.over(x))
-                with np.errstate(divide="ignore"):
-                    logs = np.log(value)
-                if not priced:
-                    return logs
-                to = cost.to(state.position, x, level=level, time_s=state.time_s) + step
-                return np.asarray(logs - np.log(np.maximum(to, least)))
+    def _climbed(self, believed: Mixture, row: int, level: int, *, priced: bool) -> list[tuple[Array, int]]:
+        """Return the point to which a climb from one of the points leads, with its level, if there is one."""
 
-            point, score = climbed(state, promise, points[row], level)
-            if np.isfinite(score):
-                climbs.append((point, level))
-    rows, at = np.divmod(np.unique(np.concatenate(drawn)).astype(int), len(levels))
-    best = [(place, k) for place in view.best for k in levels if readable(state, place[None], k)[0]]
-    sites = np.concatenate([points[rows], *(point[None] for point, _ in [*climbs, *best])])
-    at = np.concatenate([at, np.array([level for _, level in [*climbs, *best]], dtype=int)])
-    _, first = np.unique(np.column_stack([sites, at]), axis=0, return_index=True)
-    sites, at = sites[np.sort(first)], at[np.sort(first)]
-    over, each = Surface(state.belief, sites), np.arange(len(sites))
-    noise = state.at_levels(lambda level: reading_noise(state, level, over))[each, at]
-    sampling = state.at_levels(lambda level: cost.sampling_cost(sites, level))[each, at]
-    return Stops(sites, at, noise, np.maximum(sampling + step, least))
+        def promise(x: Array) -> Array:
+            told = self._told(believed.over(x), level)
+            return told - np.log(np.maximum(self._prices(x, level), self.least)) if priced else told
+
+        point, score = climbed(self.state, promise, self.points[row], level)
+        return [(point, level)] if np.isfinite(score) else []
+
+    def _priced(self, sites: Array, at: Whole) -> Stops:
+        """Return stops at sites (W, d) and levels (W,), with their noise and prices."""
+        state, each = self.state, np.arange(len(sites))
+        assert state.cost is not None
+        cost, over = state.cost, Surface(state.belief, sites)
+        noise = state.at_levels(lambda level: reading_noise(state, level, over))[each, at]
+        sampling = state.at_levels(lambda level: cost.sampling_cost(sites, level))[each, at]
+        return Stops(sites, at, noise, np.maximum(sampling + self.step, self.least))
 
 
 def _by_lot(logs: Array, most: int, rng: np.random.Generator) -> Whole:

@@ -12,49 +12,35 @@ known before it begins; see :mod:`fieldbo.policies.optimum.outlook`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.lookahead import Whole
-from fieldbo.belief.question import Optimum
 from fieldbo.belief.surface import Surface
-from fieldbo.costs.base import CostModel
-from fieldbo.domain.domain import Domain
-from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.messages import EndReason
 from fieldbo.policies.acquisition import log_expected_improvement
 from fieldbo.policies.candidates import climbed, over_candidates, reading_noise
-from fieldbo.policies.choice import leading, needs_declared_costs
-from fieldbo.policies.contract import Decision, Memory, Policy, State
+from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.policies.optimum.outlook import Outlook
-from fieldbo.policies.tour_plan import Planned, TourCosts, planned
+from fieldbo.policies.optimum.tours import PlansTours, Stops, step_price
+from fieldbo.policies.tour_plan import Planned, planned
 from fieldbo.validation import settings
 
 _PLACES = 80  # candidates for a stop drawn by what they promise, and as many by what they promise per cost
 _GOOD = 8  # sites, and readings, of the largest mean: what can be recommended without another reading
 
 
-class Stops(NamedTuple):
-    """Candidates for a stop: their sites (W, d), levels (W,), noise variances (W,), and prices (W,) there."""
-
-    sites: Array
-    levels: Whole
-    noise: Array
-    sampling: Array
-
-
 @settings("policy")
-class SearchTour(Policy):
+class SearchTour(PlansTours):
     """Plan a tour that is expected to improve the recommended place most per unit of cost, and begin it.
 
     The tour is planned again after each reading, within what is left of the battery. If the sensor has
     several settings, each (site, level) pair is a candidate for a stop. If the mission limits the steps, each
     of them has a price: the battery that is left, divided by the steps that are left.
     """
-
-    answers: ClassVar[tuple[type, ...]] = (Optimum,)
 
     kappa: PositiveFloat = 2.0
     """Only potential maximisers are candidates for a stop: ``mu + kappa s`` is at least the best mean. The
@@ -66,20 +52,6 @@ class SearchTour(Policy):
     candidates: PositiveInt = 1000
     """In a box: number of points drawn for each decision, from the best of which it climbs."""
 
-    def check(self, cost: CostModel | None, domain: Domain) -> None:
-        """Raise an `InputError` if the costs are not declared."""
-        needs_declared_costs(cost)
-
-    def suggest(self, state: State, memory: Memory) -> Decision:
-        """Return the first stop of the tour."""
-        chosen = self._tour(state, memory, 1)
-        return Decision(Stop(chosen), memory) if isinstance(chosen, EndReason) else chosen[0]
-
-    def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
-        """Return the first `k` stops of the tour."""
-        chosen = self._tour(state, memory, k)
-        return None if isinstance(chosen, EndReason) else chosen
-
     def _tour(self, state: State, memory: Memory, k: int) -> list[Decision] | EndReason:
         """Return the decisions for the first `k` stops of the tour, at least one; or the reason to stop."""
         surface = over_candidates(state, self.candidates)
@@ -89,29 +61,13 @@ class SearchTour(Policy):
         stops = self._promising(state, surface, float(state.belief.mean(good).max()))
         if not len(stops.sites):
             return EndReason.BATTERY_SPENT
-        cost = state.cost
-        assert cost is not None
-        places = np.concatenate([state.position[None], stops.sites])
-        travel = cost.travel(places, places, state.time_s)
-        costs = TourCosts(travel, state.return_cost(places), stops.sampling, state.spendable)
+        costs = stops.costs(state)
         over = Surface(state.belief, np.concatenate([stops.sites, good]))
         outlook = Outlook(over, stops.noise, self.draws, state.rng)
         tour = planned(outlook, costs, int(min(self.stops, max(1, state.steps_left))))
         if not tour.stops:
-            tour = _best_single(over, stops, travel[0, 1:] + stops.sampling)
-        rate = tour.gain / tour.cost
-        why: dict[str, Any] = {
-            "gain": tour.gain,
-            "tour": [{"stop": stops.sites[w].tolist()} for w in tour.stops],
-        }
-        decisions = list[Decision]()
-        for w in tour.stops[:k]:
-            level = int(stops.levels[w])
-            best = leading(state, np.array([rate]), np.array([True]), (level,), stops.sites[[w]])
-            site = {} if state.domain.continuous else {"site": state.domain.nearest(stops.sites[w])}
-            query = Query(stops.sites[w], level=level)
-            decisions.append(Decision(query, memory, {"score": rate, **site, "best": best, **why}))
-        return decisions
+            tour = _best_single(over, stops, costs.travel[0, 1:] + stops.sampling)
+        return stops.decisions(state, memory, tour, k, {})
 
     def _promising(self, state: State, surface: Surface, best: float) -> Stops:
         """Return candidates for a stop, drawn by the improvement on `best` that a reading of each promises.
@@ -122,7 +78,7 @@ class SearchTour(Policy):
         """
         cost, levels = state.cost, state.levels
         assert cost is not None
-        step = _step_price(state)
+        step = step_price(state)
 
         def promise(over: Surface, level: int, priced: bool) -> Array:
             """Return the logarithm of the expected improvement (N,) by the mean after a reading."""
@@ -160,11 +116,6 @@ class SearchTour(Policy):
         noise = state.at_levels(lambda level: reading_noise(state, level, over))[each, at]
         sampling = state.at_levels(lambda level: cost.sampling_cost(sites, level))[each, at]
         return Stops(sites, at, noise, sampling + step)
-
-
-def _step_price(state: State) -> float:
-    """Return the price of a step beyond its cost: its part of the battery, if steps are limited."""
-    return (state.spendable or 1.0) / max(1.0, state.steps_left)
 
 
 def _good(state: State) -> Array:

@@ -174,19 +174,9 @@ class Worth:
         self._covers, self._tells = covers, tells
 
     def gains(self, stops: list[int]) -> tuple[Array, float]:
-        """Return what one more reading at each candidate would add after those at some stops.
+        """Return what one more reading at each candidate would add, and what those at the stops add.
 
-        Parameters
-        ----------
-        stops : list of int
-            Candidates, each at most once.
-
-        Returns
-        -------
-        gains : (W,) array
-            0 at the stops.
-        added : float
-            What the readings at the stops add together.
+        See :meth:`fieldbo.policies.tour_plan.Outlook.gains`; each stop comes at most once, and gains 0.
         """
         gains, added = self._covers.after(stops)
         if self._tells is not None:
