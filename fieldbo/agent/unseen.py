@@ -13,7 +13,7 @@ import numpy as np
 
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.confidence import AnySurface
-from fieldbo.belief.covering import Covering, Readings, sweep_spacing
+from fieldbo.belief.covering import Covering, Readings, one_each, sweep_spacing
 from fieldbo.belief.surface import Surface
 from fieldbo.mission.mission import Mission
 
@@ -93,12 +93,12 @@ def spacing_of(mission: Mission, readings: int) -> float:
     """
     domain, cost = mission.world.domain, mission.declared_cost
     if cost is None:
-        return sweep_spacing(domain, lambda start, sites: np.ones(len(sites)), float(readings))
+        return sweep_spacing(domain, one_each, float(readings))
     budget = sum((spec.battery - spec.reserve) * spec.batteries for spec in mission.vehicles)
     spacing = sweep_spacing(domain, cost.to, budget)
     if mission.max_steps is not None:
         most = float(mission.max_steps)
-        spacing = max(spacing, sweep_spacing(domain, lambda start, sites: np.ones(len(sites)), most))
+        spacing = max(spacing, sweep_spacing(domain, one_each, most))
     limits = [spec.time_limit_s for spec in mission.vehicles]
     if None not in limits:
         seconds = float(sum(limit for limit in limits if limit is not None))

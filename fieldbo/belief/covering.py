@@ -127,6 +127,11 @@ def sweep_spacing(domain: Domain, price: Callable[[Array, Array], Array], budget
     return float(np.exp(high))
 
 
+def one_each(start: Array, sites: Array) -> Array:
+    """Return 1 for each site (N, d): the price of a reading where their number is limited."""
+    return np.ones(len(sites))
+
+
 @dataclass(frozen=True, eq=False)
 class Readings:
     """The readings of a belief, one for each place, and how they stand among their neighbours.

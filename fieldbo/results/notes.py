@@ -13,7 +13,6 @@ from fieldbo.agent.budget_warnings import unaffordable
 from fieldbo.agent.failures import patches
 from fieldbo.agent.ledger import Ledger
 from fieldbo.agent.stopping import gaps_of, one_sided
-from fieldbo.agent.unseen import unseen
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum
@@ -31,7 +30,7 @@ from fieldbo.messages import (
     order_number,
 )
 from fieldbo.mission.vehicle_spec import FAILURE_LIMIT
-from fieldbo.results.answers import answer_of
+from fieldbo.results.answers import Answer, OptimumAnswer, answer_of
 from fieldbo.results.contradictions import contradictions
 from fieldbo.results.formatting import rounded
 from fieldbo.results.rereading import reread
@@ -72,7 +71,8 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     yield from _unheard(agent)
     readings = [e.values for e in agent.history if isinstance(e, Observation)]
     values = np.concatenate([mission.earlier.values, *readings])
-    yield from answer_of(mission, *agent.stated, blinded=agent.blinded).notes(values, reason)
+    answer = answer_of(mission, *agent.stated, blinded=agent.blinded)
+    yield from answer.notes(values, reason)
     if agent.domain.control_sets and isinstance(mission.question, Optimum) and scale.transform != "none":
         yield (
             "no play is recommended: the model is of the logarithm of the values, and expected values over "
@@ -84,7 +84,7 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
             "several orders in a row were lost; set when_lost in [agent] to allow more of them, or to wait "
             'for the vehicle (then = "wait"); fieldbo resume continues the run once it answers'
         )
-    yield from _gaps(agent)
+    yield from _gaps(agent, answer)
     yield from _standing_still(agent)
     yield from _doubts(agent)
     yield from _far_off(agent)
@@ -265,7 +265,7 @@ def _doubts(agent: Agent) -> Iterator[str]:
         yield f"{len(doubts) - _MOST_DOUBTS} further reports were not believed"
 
 
-def _gaps(agent: Agent) -> Iterator[str]:
+def _gaps(agent: Agent, answer: Answer) -> Iterator[str]:
     """Yield that gaps between readings may hide an optimum, or a patch in a map that shows a single side.
 
     A model that learns its hyperparameters does not expect them.
@@ -276,10 +276,8 @@ def _gaps(agent: Agent) -> Iterator[str]:
         return
     if isinstance(mission.question, LevelSet) and not one_sided(agent):
         return
-    if isinstance(mission.question, Optimum):
-        maybe = unseen(mission, agent.stated[0])
-        if maybe is not None and maybe.is_told:
-            return  # the answer itself says what may be there
+    if isinstance(answer, OptimumAnswer) and answer.unseen is not None and answer.unseen.is_told:
+        return  # the answer itself says what may be there
     widths = gaps_of(agent)
     share = float(np.mean(widths > 1.0))
     if share < _GAPS:

@@ -21,7 +21,7 @@ import numpy as np
 from pydantic import PositiveInt
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.belief.covering import Covering, Readings, sweep_spacing, yardsticks
+from fieldbo.belief.covering import Covering, Readings, one_each, sweep_spacing, yardsticks
 from fieldbo.belief.kernels import Kernel, Matern52
 from fieldbo.belief.lookahead import Whole
 from fieldbo.belief.posterior import Belief
@@ -147,7 +147,7 @@ def _supplied(state: State) -> tuple[float, float]:
     limits = [(limit.going, supply) for limit, supply in zip(state.limits, state.supplies, strict=True)]
     if np.isfinite(state.steps_left):
         readings = Supply(state.steps_left, state.steps + len(state.pending) + state.steps_left)
-        limits.append((lambda start, sites: np.ones(len(sites)), readings))
+        limits.append((one_each, readings))
     spacing = max(sweep_spacing(state.domain, going, supply.in_all) for going, supply in limits)
     return spacing, min(supply.share for _, supply in limits)
 
