@@ -9,7 +9,7 @@ import pytest
 import fieldbo
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.errors import InputError
-from fieldbo.messages import EndReason, Query, Rejected
+from fieldbo.messages import Command, EndReason, Query, Rejected
 from fieldbo.policies import EI, Straddle
 from fieldbo.results.rereading import reread
 from fieldbo.testing import small_mission, small_world
@@ -48,6 +48,14 @@ def test_queries_on_their_way_count_and_rejected_ones_do_not():
 def test_a_batch_respects_it():
     result = fieldbo.run(noisy(most=2, batch=4))
     assert list(times_of(result)) == [2] * 6
+
+
+def test_an_operator_still_sends_the_vehicle_to_a_site_that_was_read_so_often():
+    agent = fieldbo.Agent(noisy(most=1))
+    first = agent.ask()
+    agent.tell(first.observed([0.4], noise_variance=0.25, cost=1.0))
+    agent.tell(agent.completed(Command("a", "next", site=first.site, vehicle=0)))
+    assert agent.ask().site.tolist() == first.site.tolist()
 
 
 def test_a_run_folder_keeps_it(tmp_path, command):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import pty
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -1027,8 +1031,18 @@ def test_a_likely_value_and_a_failed_reading_are_not_questioned():
     assert asked == []
 
 
-def test_at_a_terminal_it_asks():
-    folder, _ = finished(FIXED, {2})
-    asked = []
-    correct_run(folder, 2, 247.0, agree=asked.append)
-    assert [question.endswith("really 247?") for question in asked] == [True]
+@pytest.mark.slow  # processes of their own
+@pytest.mark.parametrize(("typed", "code"), [("n\n", 2), ("y\n", 0)])
+def test_at_a_terminal_it_asks(typed, code):
+    folder, result = finished(FIXED, {2})
+    master, slave = pty.openpty()
+    program = [sys.executable, "-m", "fieldbo", "correct", str(folder), "2", "247"]
+    with subprocess.Popen(program, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as asked:
+        os.write(master, typed.encode())
+        said, _ = asked.communicate()
+    for end in (master, slave):
+        os.close(end)
+    assert asked.returncode == code
+    assert b"really 247?" in said
+    value = 247.0 if code == 0 else float(result.values[2])
+    assert load_run(folder).result().values[2] == value
