@@ -31,6 +31,7 @@ SIZES = 4.0
 
 _STANDS_OUT = 3.0  # standard deviations of a reading: less is noise
 _STEPS = 30  # of the bisection
+_MOST = 2000  # readings that are compared with each other
 _LEGS = 8  # from which the cost of a leg of some length is taken
 
 
@@ -162,6 +163,16 @@ class Readings:
         """Number of places, n."""
         return len(self.values)
 
+    def in_cells(self, width: float) -> Readings:
+        """Return one reading for each cell of a width, the mean of those in it at their mean place."""
+        _, which, times = np.unique(
+            np.floor(self.places / width), axis=0, return_inverse=True, return_counts=True
+        )
+        which = which.reshape(-1)
+        sums = [np.bincount(which, weights) for weights in (*self.places.T, self.values)]
+        *places, values = np.array(sums) / times
+        return Readings(np.column_stack(places), values, self.sd)
+
     @cached_property
     def squares(self) -> Array:
         """Squared distances between the places (n, n)."""
@@ -213,6 +224,8 @@ class Covering:
         self.readings, self._sites = readings, domain.sites / self._units
         self.shares = domain.cells / domain.cells.sum()
         self.radius = 0.5 * spacing
+        if readings.size > _MOST:  # of a sensor that reads on the way: pairs of them fill the memory
+            self.readings = readings = readings.in_cells(0.5 * self.radius)
         n, y = readings.size, readings.values
         self.level, self.spread, self.best, self.tail = 0.0, 0.0, 0.0, 0.0
         self.covered, self.weights = np.zeros(len(self._sites)), self.shares

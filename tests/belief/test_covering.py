@@ -102,6 +102,15 @@ def test_equal_readings_without_spread_are_no_trouble():
     assert covering.tail > 0
 
 
+def test_thousands_of_readings_on_the_way_cover_what_a_few_in_their_place_do():
+    rng = np.random.default_rng(0)
+    along = np.column_stack([np.linspace(0, 40, 30_000), np.full(30_000, 10.0)])
+    many = covering_of(along, 0.05 * rng.standard_normal(30_000), plain=True)
+    few = covering_of(along[::1000], np.zeros(30), plain=True)
+    assert many.readings.size < 50
+    assert many.covered == pytest.approx(few.covered, abs=0.1)
+
+
 # -- the spacing of a sweep ------------------------------------------------------------------------------
 
 
