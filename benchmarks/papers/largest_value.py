@@ -271,9 +271,20 @@ def timed(policy: Policy, times: list[float]) -> Policy:
     return Timed(**{f.name: getattr(policy, f.name) for f in fields(policy)})
 
 
+_WARM = set[str]()
+
+
+def warm_up(cell: Cell) -> None:
+    """Load the compiled loops of a rule, once in each process, so that no decision is timed with that."""
+    if cell.rule not in _WARM:
+        run(replace(mission_of(cell), max_steps=8))
+        _WARM.add(cell.rule)
+
+
 def measured(cell: Cell) -> Outcome:
     """Run a cell; called in a process of its own."""
     mission = mission_of(cell)
+    warm_up(cell)
     times = list[float]()
     mission = replace(mission, policy=timed(mission.policy, times))
     begun = perf_counter()

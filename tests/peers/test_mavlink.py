@@ -366,6 +366,18 @@ def test_a_hold_right_after_the_guided_mode_was_requested_arrives_once_it_is_gra
     assert (easts or targets(wire, 1.0))[-1] == pytest.approx(3.0, abs=0.1)
 
 
+def test_a_target_is_unsent_until_the_vehicle_is_armed_and_in_its_guided_mode(on_the_air):
+    wire, _, connection = on_the_air
+    disarmed = 1
+    wire.mav.heartbeat_send(11, ARDUPILOT, disarmed, HOLD, 3)
+    connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
+    until(lambda: "not armed" in connection.unsent())
+    heartbeat(wire, HOLD)
+    until(lambda: "not in its guided mode" in connection.unsent())
+    heartbeat(wire, GUIDED)
+    until(lambda: not connection.unsent())
+
+
 def test_a_vehicle_whose_position_is_nowhere_plausible_can_not_be_held(on_the_air):
     wire, _, connection = on_the_air
     connection.go(Goal("run/0#a", np.array([60.0, 0.0])))

@@ -261,6 +261,21 @@ def test_a_streaming_robot_without_readings_has_a_failed_reading():
     assert seen.complete
 
 
+def test_the_wait_for_a_reading_begins_when_the_robot_is_sent_to_its_site():
+    """A boat may wait at its first site, disarmed, for a while; nobody told it to read there."""
+    vehicle = remote(link=Streaming, arrival=Arrival(1e-6, dwell_s=0.0, reading_s=0.2))
+    with vehicle:
+        wire, why = vehicle.link.wires[0], ["the vehicle is not armed"]
+        wire.unsent = lambda: why[0]
+        hear, wire.hear = wire.hear, lambda s: None if why[0] and isinstance(s, Reading) else hear(s)
+        vehicle.send(QUERY)
+        assert not [e for e in vehicle.events(5.0) if isinstance(e, Observation)]
+        why[0] = ""
+        seen = settled(vehicle, "run/0")
+    assert np.isfinite(seen.values).all()
+    assert seen.complete
+
+
 def test_readings_before_arrival_do_not_count():
     vehicle = remote(link=Streaming, speedup=10.0)
     with vehicle:

@@ -177,6 +177,8 @@ class GroundStation(Connection):
     def unsent(self) -> str:
         if self._broken or not self._todo.empty():
             return self._broken or "it waits to be sent"
+        if self._goal is not None and self._control is _Control.REQUESTED:
+            return "the vehicle is not in its guided mode" if self._mode else "the vehicle is not armed"
         if not self._to_stay or self._control not in (_Control.REQUESTED, _Control.OURS):
             return ""
         if self._target is None:

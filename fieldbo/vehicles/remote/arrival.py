@@ -53,7 +53,7 @@ class ArrivalDetector:
         self._points: list[Array] = []
         self._passed, self._near = False, 0
         self._began_s = self._part_s = self._dwell_s = 0.0
-        self._sent_s = -math.inf
+        self._sent_s = self._unsent_s = -math.inf
         self._arrived_s: float | None = None
         self._closest, self._closest_s = math.inf, 0.0
         self._position: Array | None = None
@@ -90,6 +90,10 @@ class ArrivalDetector:
     def note_sent(self, now_s: float) -> None:
         """Note that the target was sent: what the robot reported before says nothing about arrival."""
         self._sent_s = now_s
+
+    def note_unsent(self, now_s: float) -> None:
+        """Note that the link has not delivered the target yet: a robot at its site may not know of it."""
+        self._unsent_s = now_s
 
     @property
     def on_its_way(self) -> bool:
@@ -149,7 +153,8 @@ class ArrivalDetector:
             return None
         if self._values:
             return self._averaged(goal, now_s)
-        if now_s < self._arrived_s + self.arrival.settle_s + max(self._dwell_s, self.arrival.reading_s):
+        began_s = max(self._arrived_s, self._unsent_s)
+        if now_s < began_s + self.arrival.settle_s + max(self._dwell_s, self.arrival.reading_s):
             return None
         return self._result(goal, [math.nan], now_s)
 

@@ -89,10 +89,14 @@ class Contact:
         return now_s <= self.heard_s + self.watch.silence_s
 
     @property
+    def unsent(self) -> str:
+        """Why the last request has not left for the robot; empty if it has, or if that cannot be known."""
+        return "" if self.connection is None else self.connection.unsent()
+
+    @property
     def silence(self) -> str:
         """For how long the robot has been silent, in words, and why if the link knows."""
-        why = "" if self.connection is None else self.connection.unsent()
-        silent_s = self.watchdog.silent_s
+        why, silent_s = self.unsent, self.watchdog.silent_s
         return f"no sign of life from the robot for {silent_s:.1f} s" + (f": {why}" if why else "")
 
     # -- opening and closing -------------------------------------------------------------------------

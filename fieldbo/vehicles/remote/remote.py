@@ -688,6 +688,8 @@ class Remote(Vehicle):
             self._check_held(now_s)
             return
         if self._detector is not None:
+            if self._contact.unsent:
+                self._detector.note_unsent(now_s)
             self._take_part(now_s)
             if (result := self._detector.finished(now_s)) is not None:
                 self._take_result(result)

@@ -128,7 +128,8 @@ class Arrival:
     """How many seconds to average readings for, once settle_s has passed; by default the remainder of the
     world's sampling time. 0 takes the first reading."""
     reading_s: PositiveFloat = 10.0
-    """How many seconds to wait for a reading after settle_s; without one, the reading counts as failed."""
+    """How many seconds to wait for a reading after settle_s; without one, the reading counts as failed. The
+    time begins when the robot is sent to its site, even if it is there already."""
 
 
 class VehicleFile(Table):
