@@ -66,13 +66,14 @@ GROUNDS = {
     "mlp": Ground("mlp-ei", 26.0, reading=0.05),
 }
 
-OURS, RIVAL = "search tour", "distUCB"
+OURS, RIVAL, SCOUT = "search tour", "distUCB", "scout"
 RULES: dict[str, dict[str, Any]] = {
     RIVAL: {"kind": "dist-ucb"},
     OURS: {"kind": "search-tour"},
+    SCOUT: {"kind": "scout"},
     "EI per cost": {"kind": "ei-per-cost"},
 }
-STUDIED = [RIVAL, OURS]
+STUDIED = [RIVAL, OURS, SCOUT]
 """The rules that run unless others are asked for."""
 
 

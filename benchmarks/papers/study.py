@@ -28,7 +28,13 @@ from fieldbo.mission.files import write_whole
 from fieldbo.results.tables import table
 from fieldbo.runs.folder import digests
 
-_KINDS = {"str": str, "int": int, "float": float}
+
+def _number(text: str) -> float:
+    """Return a number of a file, in which an empty cell stands for NaN."""
+    return float(text or "nan")
+
+
+_KINDS = {"str": str, "int": int, "float": _number}
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,9 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.belief.pooling import pool
 from fieldbo.domain.domain import Domain
 
+MOST_AXES = 3
+"""Between more axes, no number of readings comes near all places."""
+
 SIZES = 4.0
 """Radius of the largest patch that is looked for, relative to the smallest; uniform in the logarithm."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.belief.covering import MOST_AXES
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum, Question
 from fieldbo.belief.weighted import typical_lengths
 from fieldbo.domain.domain import Domain
 
 _WITHIN, _WITHIN_OPTIMUM = 0.5, 1.0  # expected length scales from the nearest reading
-_MOST_AXES = 3  # no number of readings closes the gaps between more
 _READINGS_PER_AXIS = 10
 
 
@@ -39,7 +39,7 @@ def gaps(read: Array, model: Model, domain: Domain, question: Question, beside: 
     """
     from scipy.spatial import cKDTree
 
-    if domain.dimension > _MOST_AXES:
+    if domain.dimension > MOST_AXES:
         enough = len(np.unique(read, axis=0)) >= _READINGS_PER_AXIS * domain.dimension
         return np.full(domain.size, 0.0 if enough else np.inf)
     within = _WITHIN_OPTIMUM if isinstance(question, Optimum) else _WITHIN

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from fieldbo.belief.covering import MOST_AXES
 from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.chain import Modular
@@ -90,6 +91,12 @@ def _travels(world: World, cost: CostModel | None) -> bool:
     return bool(np.any(cost.travel(world.start, world.domain.sites) > 0))
 
 
+def _inspects(world: World, cost: CostModel | None) -> bool:
+    """Whether a vehicle travels along so few axes that readings can come near all places."""
+    few = world.domain.dimension <= MOST_AXES
+    return few and not isinstance(cost, Modular) and _travels(world, cost)
+
+
 def _chain(world: World, cost: CostModel | None) -> bool:
     """Whether policies for chains can use the costs: several modules that cost something, over a box."""
     if not isinstance(cost, Modular):
@@ -148,6 +155,11 @@ _CASES: Sequence[_Case] = (
         DefaultPolicy(
             {"kind": "lambo"}, "it changes early modules, which rerun all later ones, only rarely."
         ),
+    ),
+    _Case(
+        Optimum,
+        _inspects,
+        DefaultPolicy({"kind": "scout"}, "it inspects the whole domain before it settles on the best place."),
     ),
     _Case(
         Optimum,

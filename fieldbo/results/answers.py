@@ -318,16 +318,19 @@ class OptimumAnswer(_Answer):
         with one_blas_thread():
             rivals = rivals_of(self.surface, self.mission.world.domain, self.reported.point, rng)
             stated = optimum_confidence(rivals, self.reported.point, self.scale, rng)
-        if self.unseen is None or not self.unseen.excess:
+        if self.unseen is None:
             return stated
-        hidden = float(self.scale.to_user(self.unseen.best + self.unseen.excess))
-        more = abs(hidden - float(self.scale.to_user(self.unseen.best)))
-        regret, optimum = stated.regret, stated.optimum
-        return replace(
-            stated,
-            regret=replace(regret, low=0.0, high=max(regret.high, more)),
-            optimum=replace(optimum, low=min(optimum.low, hidden), high=max(optimum.high, hidden)),
-        )
+        # A model that learned expects the best of many like sites to stand out; on a plateau none does.
+        value, optimum, regret = stated.value, stated.optimum, stated.regret
+        low = min(optimum.low, value.low) if self.mission.question.sign > 0 else optimum.low
+        high = max(optimum.high, value.high) if self.mission.question.sign < 0 else optimum.high
+        if self.unseen.excess:
+            best, hidden = self.scale.to_user(
+                [self.unseen.best, self.unseen.best + self.unseen.excess]
+            ).tolist()
+            regret = replace(regret, low=0.0, high=max(regret.high, abs(hidden - best)))
+            low, high = min(low, hidden), max(high, hidden)
+        return replace(stated, regret=regret, optimum=replace(optimum, low=low, high=high))
 
     @cached_property
     def unseen(self) -> Unseen | None:

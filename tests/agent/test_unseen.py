@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import fieldbo
@@ -12,6 +13,14 @@ from fieldbo.belief.question import Optimum
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies import EI, DistUCB, Lawnmower
 from fieldbo.testing import small_mission, small_world
+from fieldbo.world.fields.base import Field
+
+
+class Plateau(Field):
+    """A field that is the same everywhere."""
+
+    def values(self, sites, time_s=0.0):
+        return np.ones(len(sites))
 
 
 def learning(policy=None, battery=60.0, **changes):
@@ -40,6 +49,17 @@ def test_the_interval_of_the_regret_allows_for_what_nobody_saw():
     assert stated.regret.low == 0.0
     assert stated.regret.high >= more - 1e-12
     assert stated.optimum.high >= float(result.scale.to_user(hidden.best + hidden.excess)) - 1e-12
+
+
+@pytest.mark.parametrize("goal", ["maximise", "minimise"])
+def test_the_interval_of_the_optimum_reaches_what_the_reported_place_has(goal):
+    """On a plateau nothing stands out, which no model expects of so many sites."""
+    mission = learning(Lawnmower(lines=9, samples=7), battery=500.0)
+    flat = replace(mission.world, field=Plateau())
+    result = after(replace(mission, world=flat, question=Optimum(goal)))
+    stated = result.confidence
+    assert stated.optimum.low <= stated.value.low or stated.optimum.high >= stated.value.high
+    assert stated.optimum.low <= 1.0 <= stated.optimum.high
 
 
 def test_minimising_looks_for_smaller_values():
