@@ -14,6 +14,7 @@ import numpy as np
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.confidence import AnySurface
 from fieldbo.belief.covering import MOST_AXES, Covering, Readings, one_each, sweep_spacing
+from fieldbo.belief.question import Optimum
 from fieldbo.belief.surface import Surface
 from fieldbo.mission.mission import Mission
 
@@ -86,9 +87,12 @@ def unseen(mission: Mission, surface: AnySurface) -> Unseen | None:
 def spacing_of(mission: Mission, readings: int) -> float:
     """Return the spacing of a sweep that would take all that the vehicles may spend, in `yardsticks`.
 
-    Where costs are unknown, that of a sweep with as many readings.
+    Where costs are unknown, that of a sweep with as many readings. The least size stands for it, if the
+    question names one.
     """
-    domain, cost = mission.world.domain, mission.declared_cost
+    domain, cost, question = mission.world.domain, mission.declared_cost, mission.question
+    if isinstance(question, Optimum) and question.least_size is not None:
+        return question.least_size
     if cost is None:
         return sweep_spacing(domain, one_each, float(readings))
     budget = sum((spec.battery - spec.reserve) * spec.batteries for spec in mission.vehicles)

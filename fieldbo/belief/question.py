@@ -12,7 +12,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PositiveFloat
 
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError
@@ -123,6 +123,9 @@ class Optimum:
 
     goal: Literal["maximise", "minimise"] = "maximise"
     """Whether to seek the largest or the smallest value."""
+    least_size: PositiveFloat | None = None
+    """Width of the smallest patch that matters, in the unit of the axes. Default: that of the cells of a
+    sweep which takes the whole battery."""
     centre: ClassVar[float | None] = None
 
     @property

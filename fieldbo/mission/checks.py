@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.belief.covering import yardsticks
 from fieldbo.belief.mean_functions import MeanFunction
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.belief.value_scale import ValueScale
+from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.hold import check_holds
 from fieldbo.mission.prior import Prior
@@ -178,6 +180,8 @@ def check_question(mission: Mission) -> None:
                 where="question.threshold.of_maximum",
                 fix="set a threshold in the unit of the values instead",
             )
+    if isinstance(question, Optimum) and question.least_size is not None:
+        check_least_size(mission.world.domain, question.least_size)
     if isinstance(question, LevelSet):
         try:
             ValueScale(mission.model.transform).to_model([question.threshold])
@@ -214,6 +218,28 @@ def check_costs(mission: Mission) -> None:
                     where=f"agent.{name}",
                     fix=f'remove {name}, or set costs = "declared"',
                 )
+
+
+def check_least_size(domain: Domain, size: float) -> None:
+    """Check that a patch of some width lies within the domain, and does not fit between its sites."""
+    if (yardsticks(domain) != 1.0).any():
+        raise InputError(
+            "least_size is set, but the axes have different units, or one of them is a depth",
+            expected="axes of one unit, along which a patch has one width",
+            where="question.least_size",
+            fix="leave it out",
+        )
+    spacing = domain.spacing[np.isfinite(domain.spacing)]
+    low, high = float(spacing.max(initial=0.0)), float(domain.extent.max())
+    if not low <= size <= high:
+        unit = domain.axes[0].unit
+        raise InputError(
+            f"least_size = {size:g}",
+            expected=f"at least {low:.3g} {unit}, the distance between neighbouring sites, and at most "
+            f"{high:.3g} {unit}, the length of the domain",
+            where="question.least_size",
+            fix="leave it out, or describe a world with closer sites" if size < low else "leave it out",
+        )
 
 
 def check_controls(mission: Mission) -> None:

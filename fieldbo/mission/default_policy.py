@@ -92,9 +92,9 @@ def _travels(world: World, cost: CostModel | None) -> bool:
 
 
 def _inspects(world: World, cost: CostModel | None) -> bool:
-    """Whether a vehicle travels along so few axes that readings can come near all places."""
-    few = world.domain.dimension <= MOST_AXES
-    return few and not isinstance(cost, Modular) and _travels(world, cost)
+    """Whether a vehicle travels between sites, along so few axes that readings can come near all of them."""
+    near = world.domain.dimension <= MOST_AXES and not world.domain.continuous
+    return near and not isinstance(cost, Modular) and _travels(world, cost)
 
 
 def _chain(world: World, cost: CostModel | None) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import shapely
 
+from fieldbo.belief.covering import distance_text
+from fieldbo.belief.question import Optimum
 from fieldbo.costs.chain import Modular
 from fieldbo.costs.control_sets import Subset
 from fieldbo.domain.axes import Axis
@@ -32,6 +34,7 @@ def describe_mission(mission: Mission, question: str) -> list[str]:
     lines = [
         f"mission {mission.name}: valid",
         f"  question  {question}",
+        *_least_size(mission),
         f"  policy    {mission.policy}",
         f"  battery   {_battery(spec, unit)}, start {place_text(domain, spec.start)}, {home}",
     ]
@@ -59,6 +62,14 @@ def _battery(spec: VehicleSpec, unit: str) -> str:
         return f"{spec.battery:g} {unit}"
     changed = f"changed at {spec.recharge.at} in {spec.recharge.takes_s:g} s"
     return f"{counted(spec.batteries, 'battery', 'batteries')} of {spec.battery:g} {unit}, {changed}"
+
+
+def _least_size(mission: Mission) -> list[str]:
+    """Return a line on the smallest patch that matters; none if the mission names none."""
+    question = mission.question
+    if not isinstance(question, Optimum) or question.least_size is None:
+        return []
+    return [f"  patches   {distance_text(mission.world.domain, question.least_size)} wide and more"]
 
 
 def _goal(mission: Mission) -> list[str]:

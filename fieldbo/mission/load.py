@@ -264,11 +264,19 @@ def merged(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str
     return out
 
 
+def _least_size(content: OptimumFile, world: World) -> float | None:
+    """Return the width of the smallest patch that matters, in the unit of the axes; None if not given."""
+    if content.least_size is None:
+        return None
+    unit = world.domain.axes[0].unit
+    return amount(content.least_size, unit, "question.least_size", what="the unit of the axes")
+
+
 def _question(
     content: LevelSetFile | OptimumFile, world: World, vehicles: tuple[VehicleSpec, ...]
 ) -> Question:
     if isinstance(content, OptimumFile):
-        return Optimum(content.goal)
+        return Optimum(content.goal, _least_size(content, world))
     threshold = content.threshold
     if isinstance(threshold, ShareFile):
         if content.side == "below":

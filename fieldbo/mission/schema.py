@@ -328,6 +328,10 @@ class OptimumFile(Table):
     """Ask where the quantity is largest or smallest."""
     goal: Literal["maximise", "minimise"] = "maximise"
     """Whether to find the largest or the smallest value."""
+    least_size: Amount | None = None
+    """Width of the smallest patch that matters, such as "3 m", where all axes have one unit. scout looks for
+    patches of this width and more, and intervals allow for those that no reading would have noticed. By
+    default, as wide as the cells of a sweep that takes the whole battery."""
 
 
 QuestionFile = Annotated[LevelSetFile | OptimumFile, Field(discriminator="kind")]

@@ -20,7 +20,7 @@ from fieldbo.belief.surface import Surface
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
-from fieldbo.messages import EndReason, Query
+from fieldbo.messages import EndReason, GoHome, Query, Stop
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.contract import State
 from fieldbo.policies.optimum._loops import growth_of_the_best_mean
@@ -305,3 +305,29 @@ def test_an_order_says_what_its_tour_is_for(goal, words):
     assert "purpose" in told[1]
     assert all(f"something {words} could hide" in text or "the best place" in text for text in told[1:])
     assert f"the {words[:-1]}st value lies unseen" in " ".join(told[1].split())
+
+
+@pytest.mark.parametrize(("size", "width"), [("2 m", 2.0), (6, 6.0), ("1500 mm", 1.5)])
+def test_the_least_size_decides_what_is_looked_for_and_what_is_unseen(size, width):
+    changes = {"question": {"least_size": size}, "agent": {"max_steps": 9}, "model": {"learn": True}}
+    agent, kept = fieldbo.Agent(load_mission("wall-worst-crack-scout", changes)), list[dict]()
+    while not isinstance(order := agent.ask(), Stop | GoHome):
+        kept.append(agent.why or {})
+        agent.tell(order.observed([0.1], noise_variance=0.01))
+    assert {why["spacing"] for why in kept if "spacing" in why} == {width}
+    assert fieldbo.Result.of(agent).summary()["unseen_width"] == width
+
+
+@pytest.mark.parametrize(
+    ("mission", "size", "says"),
+    [
+        ("wall-worst-crack-scout", 0.001, "neighbouring sites"),
+        ("wall-worst-crack-scout", "90 m", "at most 30 m"),
+        ("wall-worst-crack-scout", "3 s", "unit of the axes"),
+        ("gp-lake-optimum-search-tour", 3, "depth"),
+    ],
+)
+def test_a_least_size_must_fit_between_the_sites_and_the_domain(mission, size, says):
+    with pytest.raises(InputError, match=says) as error:
+        load_mission(mission, {"question": {"least_size": size}})
+    assert error.value.where.endswith("question.least_size")

@@ -25,6 +25,7 @@ from fieldbo.belief.covering import Covering, Readings, one_each, sweep_spacing,
 from fieldbo.belief.kernels import Kernel, Matern52
 from fieldbo.belief.lookahead import Whole
 from fieldbo.belief.posterior import Belief
+from fieldbo.belief.question import Optimum
 from fieldbo.belief.shore_kernel import ShoreMatern52
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.trend import WithTrend
@@ -142,14 +143,17 @@ def _best(believed: Mixture) -> Array:
 def _supplied(state: State) -> tuple[float, float]:
     """Return the spacing of a sweep that would take all that may be spent, and the share that is left.
 
-    Whatever is scarcest decides: the battery, the time, or the number of readings.
+    Whatever is scarcest decides: the battery, the time, or the number of readings. If the question names the
+    width of the smallest patch that matters, that is the spacing.
     """
     limits = [(limit.going, supply) for limit, supply in zip(state.limits, state.supplies, strict=True)]
     if np.isfinite(state.steps_left):
         readings = Supply(state.steps_left, state.steps + len(state.pending) + state.steps_left)
         limits.append((one_each, readings))
-    spacing = max(sweep_spacing(state.domain, going, supply.in_all) for going, supply in limits)
-    return spacing, min(supply.share for _, supply in limits)
+    left = min(supply.share for _, supply in limits)
+    if isinstance(state.question, Optimum) and state.question.least_size is not None:
+        return state.question.least_size, left
+    return max(sweep_spacing(state.domain, going, supply.in_all) for going, supply in limits), left
 
 
 def bounded(belief: Belief, domain: Domain, covering: Covering) -> Belief:
