@@ -402,7 +402,8 @@ class Affordability:
     def affordable_home(self) -> bool:
         """True if the battery is enough for the trip home, without the margin, wherever the vehicle is.
 
-        A gauge that shows more is believed here: to stay out there would be no safer.
+        Whichever shows more is believed here, the gauge or the costs: to stay out there would be no safer.
         """
-        left = (self.ledger.left + self.ledger.surplus) * (1.0 + _ROUNDING)
+        ledger = self.ledger
+        left = (ledger.left + max(ledger.surplus, ledger.returnable)) * (1.0 + _ROUNDING)
         return float(self.return_cost(np.stack(self.places)).max()) <= left

@@ -152,13 +152,15 @@ class Loop:
             vehicle.resume(orders, [event for event in agent.history if _is_from(event, number, agent)])
             if self.away is not None:
                 vehicle.catch_up(self.away.now_s(number))
-        for order, number in self.state.outstanding.items():
+        for order, number in list(self.state.outstanding.items()):
             events = self.vehicles[number].outcome(order)
             new = [event for event in events or [] if _part(event) not in received]
             if not any(settles(event) for event in new):
                 given, vehicle = agent.issued[order].order, self.vehicles[number]
                 if vehicle.may_repeat(order) and not agent.vehicles[number].can_repeat(given):
-                    new = [*new, Lost(order, _DONE_OR_NOT)]
+                    # On record before the next order leads the vehicle away, where nobody would know why.
+                    self._receive([*new, Lost(order, _DONE_OR_NOT)])
+                    new = []
                 else:
                     vehicle.send(given)
             self.recalled.setdefault(number, []).extend(new)

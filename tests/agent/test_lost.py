@@ -324,6 +324,19 @@ def test_a_vehicle_that_was_silent_on_its_way_home_is_not_given_up_by_its_old_po
     assert agent.ask() == Stop(EndReason.BATTERY_SPENT)
 
 
+@pytest.mark.parametrize(("by_costs", "comes"), [(20.0, True), (11.0, False)])
+def test_a_vehicle_whose_costs_leave_enough_is_sent_on_whatever_the_gauge_shows(by_costs, comes):
+    agent = Agent(small_mission(battery=by_costs, initial=0))
+    agent.tell(agent.issue(Query([5.0, 0.0])).observed(0.5, noise_variance=0.01, time_s=6.0, cost=6.0))
+    agent.tell(Telemetry(0, [5.0, 0.0], 0.5, 7.0, 0.1))
+    trip = finish(agent, 0, EndReason.BATTERY_SPENT)
+    cut = replace(trip.observed(cost=3.0), position=[2.0, 0.0], complete=False)
+    agent.tell(replace(cut, time_s=10.0))
+    agent.tell(Telemetry(0, [2.0, 0.0], 0.5, 11.0, 0.1))
+    agent.vehicles[0].ledger.charge(str(trip.id), 0.5, settles=False)
+    assert isinstance(agent.ask(), GoHome if comes else Stop)
+
+
 def test_an_order_that_never_left_takes_nothing():
     agent = Agent(small_mission(initial=0))
     order = agent.ask()

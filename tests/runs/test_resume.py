@@ -20,6 +20,7 @@ from work import lines_run
 
 import fieldbo
 from fieldbo.agent.online_model import OnlineModel
+from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import Model
 from fieldbo.cli.resume import continuing
 from fieldbo.errors import InputError, RecordError, VehicleError
@@ -364,6 +365,26 @@ def test_an_order_that_never_arrived_is_sent_again_with_its_id(tmp_path):
     asked = [order for kind, order, _ in said(file) if kind in ORDERS]
     assert robot.sent == asked
     assert robot.sent[:2] == ["small-1/0", "small-1/1"]
+
+
+def test_an_order_that_is_not_repeated_is_lost_on_record_before_the_next_one_leaves(tmp_path, monkeypatch):
+    """A second death in between must not lead the vehicle back to it."""
+    mission = replace(small_mission(Random(), battery=40.0), batch=2)
+    monkeypatch.setattr(VehicleState, "can_repeat", lambda state, order: False)
+    file = broken_off(mission, tmp_path, 1)
+    found = []
+
+    class Doubtful(Simulated):
+        def may_repeat(self, order):
+            return order == "small-1/0"
+
+        def send(self, order):
+            found.append([order.id, *((kind, about) for kind, about, _ in said(file) if kind == "lost")])
+            super().send(order)
+
+    gone_on(mission, file, Doubtful)
+
+    assert found[0] == ["small-1/1", ("lost", "small-1/0")]
 
 
 def test_a_vehicle_that_fails_is_held_and_the_run_can_be_resumed(tmp_path):

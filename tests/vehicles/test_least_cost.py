@@ -185,3 +185,17 @@ def test_a_lost_order_whose_parts_arrive_late_is_charged_once():
 
     assert 50.0 < written_off < 60.0 - 7.4
     assert left == pytest.approx(written_off, abs=0.05)
+
+
+def test_parts_that_were_told_late_are_priced_from_where_the_one_before_ended():
+    """The robot went on while no planner heard it: it is at its site when it tells of its first part."""
+    with told() as vehicle:
+        vehicle.send(query(0, [3.0, 4.0]))
+        vehicle.events(0.1)
+    with again(vehicle) as vehicle:
+        vehicle.resume([query(0, [3.0, 4.0])], [])
+        seen_at(vehicle, [3.0, 4.0])
+        first = answered(vehicle, 0, [1.5, 2.0], np.nan, part=0, last=False)
+        rest = answered(vehicle, 0, [3.0, 4.0], np.nan, part=1)
+    assert first.position.tolist() == [3.0, 4.0]
+    assert (first.cost, rest.cost) == (2.5, 2.5 + 1.0)

@@ -326,3 +326,14 @@ def test_one_wrong_level_changes_no_battery():
         settled_by(vehicle, GoHome(0, "run/1", HOME))
         vehicle.clock.after(1.0, lambda: vehicle.link.wires[-1].hear(BatteryReport(share=1.0)))
         assert settled_by(vehicle, Recharge(0, "run/2", 2, HOME), 5.0) == math.inf
+
+
+@pytest.mark.parametrize("link", [Near, Streaming])
+def test_a_gauge_that_is_not_believed_any_more_is_not_waited_for(link):
+    mission = mission_with(2, takes_s=5.0)
+    robot = robot_of(mission, recharge_s=math.inf)
+    with connected(mission, robot, link) as vehicle:
+        settled_by(vehicle, Query(mission.world.domain.sites[-1], id="run/0", expected_cost=10.0))
+        settled_by(vehicle, GoHome(0, "run/1", HOME))
+        vehicle.link.wires[-1].hear(BatteryReport(share=60.0))  # in percent
+        assert 5.0 <= settled_by(vehicle, Recharge(0, "run/2", 2, HOME)) < 6.0

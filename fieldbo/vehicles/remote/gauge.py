@@ -157,8 +157,8 @@ class BatteryGauge:
 
     @property
     def reports(self) -> bool:
-        """Whether what is left in the battery was ever reported."""
-        return self.pack is not None
+        """Whether what is left in the battery was ever reported, and reports are still believed."""
+        return self.pack is not None and not self._is_wrong
 
     def renew(self, report: BatteryReport, now_s: float, *, waited: bool) -> bool:
         """Take a report while the battery is being changed; return True once it is of a charged one.

@@ -102,6 +102,8 @@ class Leg:
         What it may cost, margin included.
     charged : float
         What its parts cost so far.
+    reached : (d,) array or None
+        Where its latest part ended; the robot may have moved on before that was told. None without a part.
     seen : float
         Declared cost of how far the robot was seen to have come with it after it was lost.
     counted : bool
@@ -120,6 +122,7 @@ class Leg:
     start: Array | None = None
     at_most: float = 0.0
     charged: float = 0.0
+    reached: Array | None = None
     seen: float = 0.0
     counted: bool = False
     again: int = 0

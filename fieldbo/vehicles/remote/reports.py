@@ -220,7 +220,7 @@ class ReportFilter:
 
     @property
     def reports_battery(self) -> bool:
-        """Whether the robot has ever reported what is left in its battery."""
+        """Whether the robot has ever reported what is left in its battery, and is still believed."""
         return self._gauge.reports
 
     def take_new_battery(self, report: BatteryReport | None, *, waited: bool) -> bool:
@@ -337,6 +337,7 @@ class ReportFilter:
         )
         since = leg.battery if leg is self._latest and not late else None
         leg.charged += observation.cost
+        leg.reached = position if known else leg.reached
         if late or not leg.counted:  # else the battery has shown what the lost order took
             unknown = self._unknown_cost(self._latest, leg if result.last else None)
             self._gauge.charge(self._at_most(observation), since, unknown)
@@ -519,7 +520,9 @@ class ReportFilter:
             return expected
         if entry.number < self._newest:  # where it came from is no longer known
             return expected
-        if leg is None or leg.start is None or entry.number == self._newest:
+        if leg is not None and leg.reached is not None:
+            starts = [leg.reached]
+        elif leg is None or leg.start is None or entry.number == self._newest:
             starts = [self.position, *self._ends_between(self._newest, entry.number)]
         else:
             starts = [leg.start]
