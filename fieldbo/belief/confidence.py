@@ -40,13 +40,12 @@ _MIDDLE = (1.0 / 3.0, 2.0 / 3.0)  # of the weights: fewer would leave kinks in m
 AnySurface = Surface | AveragedSurface
 """A belief from which results are stated."""
 
-UNKNOWN = 0.9
-"""Share of the process's variance from which on a site is unknown: readings say next to nothing about it."""
+_UNKNOWN = 0.9  # share of the process's variance from which on a reading says next to nothing about a site
 
 
 def unknown(surface: AnySurface) -> Mask:
     """Return the sites (N,) about which the readings say hardly more than the prior, as bool."""
-    return np.asarray(surface.variance >= UNKNOWN * surface.process_variance)
+    return np.asarray(surface.variance >= _UNKNOWN * surface.process_variance)
 
 
 def moments(surface: AnySurface, scale: ValueScale) -> tuple[Array, Array]:
@@ -177,21 +176,26 @@ def drawn_scores(
     cells : (N,) array, optional
         What each site represents, for the fraction of the domain: `Domain.cells`. Default: all the same.
     """
-    p = surface.exceedance(threshold)
-    inside = p >= 0.5
-    if threshold_if is None:
-        truths = _sets_drawn(surface, threshold, p, rng)
-    else:
-        draws = surface.draws(_DRAWS, rng)
-        truths = draws >= np.array([threshold_if(float(maximum)) for maximum in draws.max(axis=0)])
+    inside = surface.exceedance(threshold) >= 0.5
+    return _scores(inside, _sets_drawn(surface, threshold, rng, threshold_if), cells)
+
+
+def _scores(inside: Mask, truths: Mask, cells: Array | None) -> DrawnScores:
+    """Return scores of the sites classified as inside if each of the sets (N, n) were true."""
     members = inside.sum() + truths.sum(axis=0)
     hits = 2.0 * np.count_nonzero(truths[inside], axis=0)
     share = np.average(truths, axis=0, weights=cells)
     return DrawnScores(np.where(members > 0, hits / np.maximum(members, 1), 1.0), share)
 
 
-def _sets_drawn(surface: AnySurface, threshold: float, p: Array, rng: np.random.Generator) -> Mask:
-    """Return draws (N, 256) of the level set; only sites whose side is in doubt differ between them."""
+def _sets_drawn(
+    surface: AnySurface, threshold: float, rng: np.random.Generator, threshold_if: ThresholdIf | None
+) -> Mask:
+    """Return draws (N, 256) of the level set; those of a fixed threshold differ only where in doubt."""
+    if threshold_if is not None:
+        draws = surface.draws(_DRAWS, rng)
+        return np.asarray(draws >= np.array([threshold_if(float(top)) for top in draws.max(axis=0)]))
+    p = surface.exceedance(threshold)
     doubtful = _doubtful(p)
     drawn = np.repeat((p >= 0.5)[:, None], _DRAWS, axis=1)
     if len(doubtful):
@@ -205,19 +209,41 @@ def confidence(
     rng: np.random.Generator,
     threshold_if: ThresholdIf | None = None,
     cells: Array | None = None,
+    either: Mask | None = None,
 ) -> Confidence:
     """Return expected F1 and the fraction of the domain in the level set, with 90% intervals.
 
-    Parameters are those of `drawn_scores`, from which the intervals come.
+    Parameters are those of `drawn_scores`, from whose draws the intervals come, and:
+
+    Parameters
+    ----------
+    either : (N,) bool array, optional
+        Sites for which the belief can't speak. The intervals also hold if all of them are in the set, and if
+        none is, whatever the draws say of them.
     """
-    drawn = drawn_scores(surface, threshold, rng, threshold_if, cells)
+    p = surface.exceedance(threshold)
+    inside, truths = p >= 0.5, _sets_drawn(surface, threshold, rng, threshold_if)
+    drawn = _scores(inside, truths, cells)
     f1, share = float(drawn.f1.mean()), float(drawn.share.mean())
     if threshold_if is None:
-        p = surface.exceedance(threshold)
         share = float(np.average(p, weights=cells))
-        if (p >= 0.5).any():
-            f1 = expected_f1(p >= 0.5, p)
-    return Confidence(_interval(f1, drawn.f1), _interval(share, drawn.share))
+        if inside.any():
+            f1 = expected_f1(inside, p)
+    stated = Confidence(_interval(f1, drawn.f1), _interval(share, drawn.share))
+    if either is None or not either.any():
+        return stated
+    for all_or_none in (True, False):
+        truths[either] = all_or_none
+        drawn = _scores(inside, truths, cells)
+        stated = Confidence(
+            _joined(stated.f1, _interval(f1, drawn.f1)), _joined(stated.share, _interval(share, drawn.share))
+        )
+    return stated
+
+
+def _joined(a: Interval, b: Interval) -> Interval:
+    """Return the value of the first interval, with the ends of both."""
+    return Interval(a.value, min(a.low, b.low), max(a.high, b.high))
 
 
 @dataclass(frozen=True)

@@ -73,11 +73,11 @@ def distance_text(domain: Domain, distance: float) -> str:
     >>> from fieldbo.domain.axes import Axis
     >>> wall = Domain.grid([Axis("along", "m", 0, 20), Axis("up", "m", 0, 6)], (3, 2))
     >>> pair = Domain.grid([Axis("T", "K", 300, 400), Axis("p", "bar", 1, 3)], (3, 3))
-    >>> distance_text(wall, 6.04), distance_text(pair, 0.12)
-    ('6 m', '12% of the axes')
+    >>> distance_text(wall, 6.04), distance_text(wall, 1234.0), distance_text(pair, 0.12)
+    ('6 m', '1,200 m', '12% of the axes')
     """
     if (yardsticks(domain) == 1.0).all():
-        return f"{distance:.2g} {domain.axes[0].unit}".rstrip()
+        return f"{float(f'{distance:.2g}'):,.10g} {domain.axes[0].unit}".rstrip()
     return f"{distance:.0%} of the axes"
 
 

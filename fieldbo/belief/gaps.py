@@ -42,7 +42,15 @@ def gaps(read: Array, model: Model, domain: Domain, question: Question, beside: 
     if domain.dimension > MOST_AXES:
         enough = len(np.unique(read, axis=0)) >= _READINGS_PER_AXIS * domain.dimension
         return np.full(domain.size, 0.0 if enough else np.inf)
-    within = _WITHIN_OPTIMUM if isinstance(question, Optimum) else _WITHIN
-    reach = within * typical_lengths(model, domain)
+    reach = reach_of(model, domain, question)
     seen = read if beside is None else np.concatenate([read, beside])
     return np.asarray(cKDTree(seen / reach).query(domain.sites / reach)[0])
+
+
+def reach_of(model: Model, domain: Domain, question: Question) -> Array:
+    """Return how far from a site, along each axis, a reading may lie at most if it is not to be in a gap.
+
+    One for all axes if the model has a single length scale.
+    """
+    within = _WITHIN_OPTIMUM if isinstance(question, Optimum) else _WITHIN
+    return np.asarray(within * typical_lengths(model, domain))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.domain.axes import compass_name
 from fieldbo.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,6 +41,36 @@ def place_text(domain: Domain, place: ArrayLike) -> str:
     others = [j for j in range(domain.dimension) if j not in domain.georeference.axes]
     along = (f"{domain.axes[j].name} {point[j]:g} {domain.axes[j].unit}".rstrip() for j in others)
     return ", ".join([degrees, *along])
+
+
+def part_text(domain: Domain, points: Array) -> str:
+    """Return where points (k, d) lie: the part of a map that faces north, else where they are along the axes.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> from fieldbo.domain.domain import Domain
+    >>> lake = Domain.grid([Axis("east", "m", 0, 90), Axis("north", "m", 0, 60)], (4, 4))
+    >>> part_text(lake, lake.sites[-2:]), part_text(lake, lake.sites)
+    ('in the north-east', 'in the middle')
+    >>> wall = Domain.grid([Axis("along", "m", 0, 90), Axis("up", "m", 0, 6)], (4, 4))
+    >>> part_text(wall, wall.sites[-2:])
+    'at along 90 m, up 4 to 6 m'
+    """
+    names = [compass_name(axis.name) for axis in domain.axes]
+    flat = domain.georeference.axes if domain.georeference is not None else ()
+    if not flat and {"east", "north"} <= set(names):
+        flat = names.index("east"), names.index("north")
+    if flat:
+        share = (points[:, list(flat)].mean(axis=0) - domain.low[list(flat)]) / domain.extent[list(flat)]
+        across, up = np.clip(3.0 * share, 0, 2).astype(int).tolist()
+        words = [("south", "", "north")[up], ("west", "", "east")[across]]
+        return f"in the {'-'.join(filter(None, words)) or 'middle'}"
+    low, high = (end(points, axis=0).tolist() for end in (np.min, np.max))
+    shown = ([f"{a:.4g}", f"{b:.4g}"] for a, b in zip(low, high, strict=True))
+    ends = (" to ".join(dict.fromkeys(pair)) for pair in shown)
+    parts = (f"{a.name} {end} {a.unit}".rstrip() for a, end in zip(domain.axes, ends, strict=True))
+    return f"at {', '.join(parts)}"
 
 
 def extent_text(domain: Domain) -> str:

@@ -18,7 +18,7 @@ from fieldbo.pages.plane import Plane
 from fieldbo.pages.raster import Raster
 from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
 from fieldbo.results.metrics import doubtful
-from fieldbo.results.plot.style import CHANCE, CLASS_OR_UNKNOWN, HOPE, SPREAD
+from fieldbo.results.plot.style import CHANCE, CLASS_OR_NONE, HOPE, SPREAD
 from fieldbo.results.result import Result
 
 VALUES = "viridis"
@@ -151,13 +151,13 @@ def _palette(name: str) -> list[str]:
     return [to_hex(colour) for colour in colormaps[name](np.linspace(0.0, 1.0, _COLOURS))]
 
 
-def _classes(answer: LevelSetAnswer) -> list[dict[str, str]]:
-    """Return name and colour of each class: outside, likely so, likely inside, inside, unknown."""
+def _classes(answer: LevelSetAnswer) -> list[dict[str, Any]]:
+    """Return name and colour of each class, from outside to inside; the last, not inspected, is hatched."""
     outside, inside = ("below", "above") if answer.side == "above" else ("above", "below")
-    names = (outside, f"likely {outside}", f"likely {inside}", inside, "unknown")
+    names = (outside, f"likely {outside}", f"likely {inside}", inside, "not inspected")
     return [
-        {"name": name, "colour": str(colour)}
-        for name, colour in zip(names, CLASS_OR_UNKNOWN["cmap"].colors, strict=True)
+        {"name": name, "colour": str(colour), "hatched": name == names[-1]}
+        for name, colour in zip(names, CLASS_OR_NONE["cmap"].colors, strict=True)
     ]
 
 

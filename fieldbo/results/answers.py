@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,6 +13,8 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
+from fieldbo.agent.failures import patches
+from fieldbo.agent.inspection import Inspection, inspection, to_nearest
 from fieldbo.agent.unseen import Unseen, unseen
 from fieldbo.belief.confidence import (
     MIDDLE90,
@@ -32,6 +35,7 @@ from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, thr
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.domain.search import climbed
+from fieldbo.domain.words import part_text
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
 from fieldbo.results.metrics import F1, REGRET, Score, coverage, doubtful, match
@@ -40,6 +44,7 @@ from fieldbo.results.truth import Place, Truth, truth_of
 
 _TARGETS = (0.9, 0.95)
 _WORTH_A_NOTE = 0.01  # share of the domain that nobody has seen
+_WORTH_NAMING = 0.01  # share of the domain of a place that is not inspected
 _NAN = float("nan")
 
 PROBABILITY: dict[Side, str] = {"above": "exceedance", "below": "non_exceedance"}
@@ -125,9 +130,14 @@ class LevelSetAnswer(_Answer):
         return self.inside if self.side == "above" else ~self.inside
 
     @cached_property
-    def unknown(self) -> Mask:
-        """Sites about which the readings say hardly more than the prior, (N,) bool."""
-        return unknown(self.surface)
+    def inspection(self) -> Inspection:
+        """How far each site is from having been inspected."""
+        return inspection(self.mission, self.surface, self.threshold)
+
+    @cached_property
+    def not_inspected(self) -> Mask:
+        """Sites farther from any reading than the readings can speak for, (N,) bool."""
+        return self.inspection.lacking
 
     @cached_property
     def probability(self) -> Array:
@@ -172,6 +182,7 @@ class LevelSetAnswer(_Answer):
                 rng,
                 threshold_if(question, self.scale),
                 self.mission.world.domain.cells,
+                self.inspection.far,
             )
 
     def summary(self, costs: Sequence[float], f1: Sequence[float]) -> dict[str, Any]:
@@ -198,12 +209,32 @@ class LevelSetAnswer(_Answer):
             "expected_f1_interval90": ends(expected.f1),
             "cost_to_target": {f"{t:g}": _known(F1.cost_to(costs, f1, t)) for t in _TARGETS},
             "unclassified": scores["unclassified"],
-            "unknown": float(np.mean(self.unknown)),
+            "unknown": float(np.mean(unknown(self.surface))),
+            **self._not_inspected(),
             "coverage90": _known(scores["coverage90"]),
             f"area_{side}": _known(whole * area.value),
             f"area_{side}_interval90": [whole * end for end in ends(area)],
             f"area_{side}_true": None if truth is None else float(domain.cells @ truth.inside),
             "area_unit": domain.cell_unit,
+        }
+
+    def _not_inspected(self) -> dict[str, Any]:
+        """Return how much was not inspected, where, and how far the farthest place is from a reading."""
+        domain, lacking, read = self.mission.world.domain, self.not_inspected, self.surface.belief.sites
+        whole = float(domain.cells.sum())
+        found = defaultdict[str, float](float)
+        for sites, _ in patches(domain, lacking):
+            if (area := float(domain.cells[sites].sum())) >= _WORTH_NAMING * whole:
+                found[part_text(domain, domain.sites[sites])] += area
+        largest = sorted(found.items(), key=lambda each: -each[1])
+        places = [{"area": area, "place": place} for place, area in largest]
+        far = float(to_nearest(domain, read).max()) if len(read) else None
+        return {
+            "not_inspected": float(domain.cells[lacking].sum()) / whole,
+            "not_inspected_area": float(domain.cells[lacking].sum()),
+            "not_inspected_places": places,
+            "farthest": far,
+            "largest_missed": None if far is None else 2.0 * far,
         }
 
     def notes(self, values: Array, reason: EndReason | None) -> list[str]:

@@ -3,9 +3,9 @@
 The variables are ``mean`` and ``sd``. For a level set above its threshold, ``exceedance`` is the probability
 of being at or above it; for one below, ``non_exceedance`` is the probability of being at or below it. In both
 cases ``class`` is 1 above the threshold and 0 below it; a site at the threshold belongs to the level set. It
-is 2, unknown, where the readings say hardly more than the prior. For an optimum, ``exceedance`` is the
-probability of being better than the reported value. Where readings fail in some places, ``failure`` is the
-probability that they do.
+is 2, not inspected, farther from any reading than the readings can speak for. For an optimum, ``exceedance``
+is the probability of being better than the reported value. Where readings fail in some places, ``failure`` is
+the probability that they do.
 
 They lie on the grid if the domain has one (NaN and -1 outside its region), else along ``site``. An axis whose
 name CF does not allow gets a valid one, and its own as ``long_name``. For a log model ``mean`` and ``sd`` are
@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldbo.belief.confidence import AnySurface, moments, unknown
+from fieldbo.agent.inspection import inspection
+from fieldbo.belief.confidence import AnySurface, moments
 from fieldbo.domain.axes import is_depth
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import crs_of
@@ -175,14 +176,15 @@ def _classes(answer: LevelSetAnswer, surface: AnySurface) -> Layers:
     probability = surface.exceedance(answer.threshold)
     inside = probability >= 0.5
     above = inside if answer.side == "above" else ~inside
-    flags = {"flag_values": np.array([0, 1, 2], dtype=np.int8), "flag_meanings": "below above unknown"}
+    lacking = inspection(answer.mission, surface, answer.threshold).lacking
+    flags = {"flag_values": np.array([0, 1, 2], dtype=np.int8), "flag_meanings": "below above not_inspected"}
     return {
         PROBABILITY[answer.side]: (
             probability,
             {"long_name": f"probability of {name} {within} {threshold}", "units": "1"},
         ),
         "class": (
-            np.where(unknown(surface), 2, above).astype(np.int8),
+            np.where(lacking, 2, above).astype(np.int8),
             {"long_name": f"{name} {beyond} {threshold}", "units": "1", **flags},
         ),
     }

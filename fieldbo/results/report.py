@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fieldbo.agent.unseen import MOST_AXES
+from fieldbo.belief.covering import distance_text
+from fieldbo.domain.domain import Domain
 from fieldbo.domain.words import compared
 from fieldbo.errors import counted
 from fieldbo.messages import EndReason
@@ -25,6 +28,7 @@ _ENDINGS = {
 }
 _HECTARE, _HECTARES = 1e4, 10.0  # m2, and the size of a domain from which on areas are in ha
 _NOTHING = 1e-9  # of the domain: such an area is a sum of tiny probabilities
+_MOST_PLACES = 3  # that are not inspected
 _SAME = 0.01  # relative difference of planned and real cost that is not worth a mention
 
 
@@ -97,14 +101,45 @@ def _level_set(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str,
     share = numbers.get("threshold_of_maximum")
     of_maximum = "" if share is None else f"; the threshold is {100 * share:g}% of the maximum"
     yield f"{side} {outcome.mission.world.quantity.amount(numbers['threshold'])}", f"{area}{of_maximum}"
+    if numbers["not_inspected_area"] > 0:
+        yield "not inspected", _not_inspected(outcome.mission.world.domain, numbers, whole)
+
+
+def _not_inspected(domain: Domain, numbers: dict[str, Any], whole: float) -> str:
+    """Return how much was not inspected, where, and how large a patch could be missed."""
+    unit, factor = _unit(numbers, whole)
+
+    def shown(area: float) -> str:
+        return f"{_area(factor * area, factor * whole)} {unit}".rstrip()
+
+    places, all_of_it = numbers["not_inspected_places"], numbers["not_inspected_area"]
+    share = f"{all_of_it / whole:.0%} of the domain"
+    named = places[:_MOST_PLACES]
+    elsewhere = all_of_it - sum(each["area"] for each in named)
+    parts = [f"{shown(each['area'])} {each['place']}" for each in named]
+    if elsewhere > _SAME * all_of_it:
+        parts.append(f"{shown(elsewhere)} elsewhere")
+    if len(parts) == 1 and named:
+        where = f"{shown(all_of_it)} {named[0]['place']}, {share}"
+    else:
+        where = f"{shown(all_of_it)}, {share}" + (f" ({'; '.join(parts)})" if named else "")
+    missed = numbers["largest_missed"]
+    if missed is None or domain.dimension > MOST_AXES:
+        return where
+    return f"{where}; largest patch that could be missed: {distance_text(domain, missed)}"
+
+
+def _unit(numbers: dict[str, Any], whole: float) -> tuple[str, float]:
+    """Return the unit in which areas are shown, and the factor that converts them to it."""
+    if numbers["area_unit"] == "m2" and whole >= _HECTARES * _HECTARE:
+        return "ha", 1.0 / _HECTARE
+    return numbers["area_unit"], 1.0
 
 
 def _sizes(numbers: dict[str, Any], side: str, whole: float) -> str:
     """Return the size of the level set with its interval, its share of the domain, and the true size."""
-    unit, size, true = numbers["area_unit"], numbers[f"area_{side}"], numbers[f"area_{side}_true"]
-    factor = 1.0
-    if unit == "m2" and whole >= _HECTARES * _HECTARE:
-        unit, factor = "ha", 1.0 / _HECTARE
+    size, true = numbers[f"area_{side}"], numbers[f"area_{side}_true"]
+    unit, factor = _unit(numbers, whole)
 
     def shown(area: float) -> str:
         return _area(factor * area, factor * whole)

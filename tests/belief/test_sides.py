@@ -351,9 +351,9 @@ def test_maps_name_the_probability_and_the_class_after_what_they_are(below):
     assert (maps.attrs["side"], maps.attrs["threshold"]) == ("below", 0.8)
     assert maps["non_exceedance"].attrs["long_name"] == "probability of oxygen <= 0.8"
     assert maps["class"].attrs["long_name"] == "oxygen > 0.8"
-    assert maps["class"].attrs["flag_meanings"] == "below above unknown"
+    assert maps["class"].attrs["flag_meanings"] == "below above not_inspected"
     at = maps["class"].values.ravel()[domain.grid_index]
-    unknown = below.answer.unknown
+    unknown = below.answer.not_inspected
     np.testing.assert_array_equal(at == 2, unknown)
     np.testing.assert_array_equal(at[~unknown] == 0, below.answer.inside[~unknown])
     chance = maps["non_exceedance"].values.ravel()[domain.grid_index]
@@ -371,12 +371,14 @@ def test_pictures_show_the_set_below_in_the_warm_colour(below):
     panels = plot.map_picture(below).axes
     assert panels[2].get_title() == "probability of being at or below the threshold"
     drawn = np.asarray(panels[3].collections[0].get_array()).T.ravel()
-    drawn, known = drawn[below.mission.world.domain.grid_index], ~below.answer.unknown
+    drawn, known = drawn[below.mission.world.domain.grid_index], ~below.answer.not_inspected
     np.testing.assert_array_equal(drawn[known] >= 2, below.answer.inside[known])
     assert (drawn[~known] == 4).all()
     (bar,) = panels[3].child_axes
     labels = [label.get_text() for label in bar.get_yticklabels()]
-    assert labels == ["above", "likely\nabove", "likely\nbelow", "below", "unknown"][: 4 + (~known).any()]
+    assert (
+        labels == ["above", "likely\nabove", "likely\nbelow", "below", "not\ninspected"][: 4 + (~known).any()]
+    )
     assert f"{below.answer.wrong.mean():.1%} of sites misclassified" in panels[3].get_title()
 
 
@@ -434,7 +436,7 @@ def test_exports_hold_the_probability_of_the_set_below(folder, tmp_path):
     with xarray.open_dataset(tmp_path / "map.nc") as maps:
         assert set(maps.data_vars) == {"mean", "sd", "non_exceedance", "class"}
     sites = json.loads((tmp_path / "map.geojson").read_text())["features"]
-    classes = np.where(result.answer.unknown, 2, result.answer.above)
+    classes = np.where(result.answer.not_inspected, 2, result.answer.above)
     assert [s["properties"]["class"] for s in sites] == classes.tolist()
     assert [s["properties"]["non_exceedance"] for s in sites] == result.answer.probability.tolist()
     assert "exceedance" not in sites[0]["properties"]

@@ -252,7 +252,7 @@ def test_geojson_has_path_readings_and_map_at_their_positions(lake, recorded, tm
 
     sites = collection(tmp_path / "map.geojson")
     np.testing.assert_allclose(sites_of(sites), recorded.mission.world.domain.sites, atol=MILLIMETRE)
-    expected = np.where(result.answer.unknown, 2, result.answer.above)
+    expected = np.where(result.answer.not_inspected, 2, result.answer.above)
     np.testing.assert_array_equal([item["properties"]["class"] for item in sites], expected)
     sure = result.answer.surface.exceedance(result.answer.threshold)
     assert [item["properties"]["exceedance"] for item in sites] == sure.tolist()

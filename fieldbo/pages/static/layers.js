@@ -33,6 +33,7 @@
         const item = list.appendChild(fieldbo.element("li", {}, each.name));
         const patch = fieldbo.element("span", { class: "patch", "aria-hidden": "true" });
         patch.style.backgroundColor = each.colour;
+        if (each.hatched) patch.classList.add("hatched");
         item.insertBefore(patch, item.firstChild);
       });
       return;

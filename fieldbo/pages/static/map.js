@@ -12,6 +12,7 @@
   "use strict";
   const fieldbo = (global.fieldbo = global.fieldbo || {});
   const L = global.L;
+  const HATCH = 7, DARK = [0x77, 0x77, 0x77]; // pixels between the lines of a hatched class, and their colour
   const OUTSIDE = { 16: 0xffff, 32: 0xffffffff };
   const NEAR = 14; // pixels
   const MANY = 800; // readings; each of more would slow a phone down as an element of its own
@@ -186,13 +187,15 @@
         const share = scale.classes ? values[k] : ((values[k] - scale.low) / (scale.high - scale.low)) * (list.length - 1);
         colour[k] = isNaN(share) ? -1 : Math.max(0, Math.min(list.length - 1, Math.round(share)));
       }
+      const hatched = list.map((rgb, k) => Boolean(scale.classes && scale.classes[k].hatched));
       const context = this._canvas.getContext("2d");
       const image = context.createImageData(columns, rows);
       const pixels = image.data;
       for (let k = 0; k < sites.length; k++) {
         const site = sites[k];
         if (site === this._outside || colour[site] < 0) continue;
-        const rgb = list[colour[site]];
+        const line = hatched[colour[site]] && ((k % columns) + Math.floor(k / columns)) % HATCH === 0;
+        const rgb = line ? DARK : list[colour[site]];
         pixels[4 * k] = rgb[0];
         pixels[4 * k + 1] = rgb[1];
         pixels[4 * k + 2] = rgb[2];

@@ -22,7 +22,7 @@ from fieldbo.results.plot.style import (
     BLUE,
     CHANCE,
     CLASS,
-    CLASS_OR_UNKNOWN,
+    CLASS_OR_NONE,
     HOPE,
     SPREAD,
     VALUE,
@@ -33,7 +33,7 @@ from fieldbo.results.plot.style import (
     mark_size,
     shade,
 )
-from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, ratio
+from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, hatched, ratio
 
 LAYERS = ("mean", "sd", "probability", "classes", "bound", "failure", "truth", "error")
 """Names of the layers of maps; which of them a run has depends on its question."""
@@ -148,7 +148,7 @@ def map_panel(
     -------
     dict of str to Artist
         For a map, the ``"field"``, whose ``colorbar`` is the colour bar, and those drawn of ``"edge"``,
-        ``"true optimum"``, ``"reported optimum"``, ``"misclassified"``, ``"readings"``,
+        ``"true optimum"``, ``"reported optimum"``, ``"not inspected"``, ``"misclassified"``, ``"readings"``,
         ``"failed readings"`` and ``"earlier readings"``. For a profile, its lines by name, that of the layer
         by the layer's.
 
@@ -254,6 +254,7 @@ def _map_of(ax: Axes, outcome: Outcome, layer: str, given: Look, *, bar: bool) -
     if isinstance(answer, OptimumAnswer):
         return drawn | optimum_marks(ax, answer)
     if layer in ("mean", "probability"):
+        drawn |= hatched(ax, domain, answer.not_inspected)
         color = "white" if layer == "mean" else "black"
         drawn |= edge(ax, domain, probit(answer.probability), color=color)
     if layer == "truth" and answer.truth is not None:
@@ -289,9 +290,9 @@ def _class_map(
     ax: Axes, domain: Domain, answer: LevelSetAnswer, given: Look, *, bar: bool
 ) -> dict[str, Artist]:
     """Draw the classes, and what is wrong with them."""
-    likely, some_unknown = doubtful(answer.probability), bool(answer.unknown.any())
-    classes = np.where(answer.unknown, 4, np.where(answer.inside, 3 - likely, 0 + likely))
-    look = (CLASS_OR_UNKNOWN if some_unknown else CLASS) | given
+    likely, lacking = doubtful(answer.probability), answer.not_inspected
+    classes = np.where(lacking, 4, np.where(answer.inside, 3 - likely, 0 + likely))
+    look = (CLASS_OR_NONE if lacking.any() else CLASS) | given
     drawn: dict[str, Artist] = {"field": (mesh := field(ax, domain, classes, "", look, bar=bar))}
     if mesh.colorbar is not None:
         outside, inside = ("below", "above") if answer.side == "above" else ("above", "below")
@@ -299,8 +300,9 @@ def _class_map(
             ticks = {0.0: outside, 1.0: f"likely\n{outside}", 2.0: f"likely\n{inside}", 3.0: inside}
         else:  # too short for all
             ticks = {0.0: outside, 1.5: "likely", 3.0: inside}
-        ticks |= {4.0: "unknown"} if some_unknown else {}
+        ticks |= {4.0: "not\ninspected"} if lacking.any() else {}
         mesh.colorbar.set_ticks([*ticks], labels=[*ticks.values()])
+    drawn |= hatched(ax, domain, lacking, mesh.colorbar)
     if answer.wrong is not None:
         dots: Look = {"color": "black", "markersize": mark_size(2.5), "label": "misclassified"}
         (drawn["misclassified"],) = ax.plot(*domain.sites[answer.wrong].T, "o", **dots)
@@ -360,8 +362,9 @@ def _class_profile(ax: Axes, x: Array, answer: LevelSetAnswer) -> dict[str, Arti
     above, wrong, drawn = answer.above.astype(float), answer.wrong, dict[str, Artist]()
     tick: Look = {"marker": "|", "linestyle": "none", "markersize": mark_size(10)}
     (drawn["classes"],) = ax.plot(x, above, color=hue(BLUE), **tick)
-    unknown = answer.unknown
-    (drawn["unknown"],) = ax.plot(x[unknown], above[unknown], color=shade(0.4), label="unknown", **tick)
+    lacking = answer.not_inspected
+    bare: Look = {"color": shade(0.4), "label": "not inspected"}
+    (drawn["not inspected"],) = ax.plot(x[lacking], above[lacking], **bare, **tick)
     ax.set(ylim=(-0.5, 1.5), yticks=[0, 1], yticklabels=["below", "above"])
     if wrong is not None:
         dots: Look = {"color": shade(1.0), "markersize": mark_size(3), "label": "misclassified"}

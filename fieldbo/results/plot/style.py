@@ -30,9 +30,10 @@ VALUE: Look = {}
 SPREAD: Look = {"cmap": "magma", "vmin": 0.0}
 CHANCE: Look = {"cmap": "RdBu_r", "vmin": 0.0, "vmax": 1.0}
 HOPE: Look = {"cmap": "Blues", "vmin": 0.0, "vmax": 0.5}  # one half at the reported optimum
+NOT_INSPECTED = "#c4c4c4"
 _CLASSES = ["#b9cbd8", "#e6edf2", "#f3c9a3", RED]
 CLASS: Look = {"cmap": ListedColormap(_CLASSES), "vmin": -0.5, "vmax": 3.5}
-CLASS_OR_UNKNOWN: Look = {"cmap": ListedColormap([*_CLASSES, "#a6a6a6"]), "vmin": -0.5, "vmax": 4.5}
+CLASS_OR_NONE: Look = {"cmap": ListedColormap([*_CLASSES, NOT_INSPECTED]), "vmin": -0.5, "vmax": 4.5}
 
 _LINE, _LETTER, _MARK = 1.5, 10.0, 6.0
 """Sizes of lines, letters and marks in matplotlib's own style, in points."""

@@ -224,6 +224,29 @@ def frame(ax: Axes, domain: Domain, *, named: bool = False, solid: Sequence[Obst
     _ground(ax, domain, domain.solid if solid is None else solid, named)
 
 
+def hatched(
+    ax: Axes, domain: Domain, sites: Mask, bar: Colorbar | None = None, last: float = 4.0
+) -> dict[str, PathPatch]:
+    """Hatch the sites (N,) that nobody has inspected and, in a colour bar, their class, the last one."""
+    half = domain.spacing / 2.0
+    cells: Any = None
+    if domain.shape is not None and np.isfinite(half).all():
+        places = domain.sites[sites]
+        cells = shapely.box(*(places - half).T, *(places + half).T)
+    elif (around := cells_of(domain)) is not None:
+        cells = [shapely.Polygon(around[k]) for k in np.flatnonzero(sites)]
+    if cells is None or (path := path_of(shapely.union_all(cells))) is None:
+        return {}
+    look: Look = {"facecolor": "none", "edgecolor": shade(0.45), "hatch": "\\\\\\", "linewidth": 0.0}
+    drawn = PathPatch(path, label="not inspected", zorder=1.4, **look)
+    ax.add_artist(drawn)  # does not change the limits
+    cut(drawn, ax, domain)
+    if bar is not None:
+        span = bar.ax.axhspan if bar.orientation == "vertical" else bar.ax.axvspan
+        span(last - 0.5, last + 0.5, **look)
+    return {"not inspected": drawn}
+
+
 def closed_areas(ax: Axes, areas: Sequence[Obstacle]) -> list[Polygon]:
     """Draw the areas over the first two axes that were closed while a run was under way; return them."""
     drawn = list[Polygon]()

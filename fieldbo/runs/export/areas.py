@@ -21,7 +21,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
-from fieldbo.belief.confidence import UNKNOWN
+from fieldbo.agent.inspection import inspection
 from fieldbo.domain.domain import Domain
 from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
 from fieldbo.results.formatting import extreme
@@ -31,7 +31,7 @@ from fieldbo.runs.export.features import Feature, Layers, Place
 from fieldbo.runs.export.raster import steps
 from fieldbo.runs.export.recorded import Recorded
 
-CLASSES = ("{outside}", "likely {outside}", "likely {inside}", "{inside}", "unknown")
+CLASSES = ("{outside}", "likely {outside}", "likely {inside}", "{inside}", "not inspected")
 """The classes in the order of the picture of the maps, from the names of the two sides."""
 
 _NODES = 120_000  # of the fine raster, at most
@@ -68,8 +68,8 @@ class _FineSurface:
     mean : (m, n) array
     excess : (m, n) array
         The `probit` of the probability of being in the level set.
-    doubt : (m, n) array
-        How far the variance exceeds that from which on a place is unknown.
+    open : (m, n) array
+        Above 0 where a place is not inspected.
     region : shapely.Polygon or shapely.MultiPolygon
         What lines and areas are cut to.
     grain : float
@@ -81,7 +81,7 @@ class _FineSurface:
     y: Array
     mean: Array
     excess: Array
-    doubt: Array
+    open: Array
 
     @classmethod
     def of(cls, run: Recorded) -> _FineSurface:
@@ -99,10 +99,9 @@ class _FineSurface:
         with one_blas_thread():
             parts = [surface.over(nodes[k : k + _CHUNK]) for k in range(0, len(nodes), _CHUNK)]
             mean = np.concatenate([part.mean for part in parts])
-            variance = np.concatenate([part.variance for part in parts])
             p = np.concatenate([part.exceedance(threshold) for part in parts])
-            process = np.concatenate([part.process_variance for part in parts])
-        layers = mean, probit(p), variance - UNKNOWN * process
+            lacks = [inspection(run.mission, part, threshold).open for part in parts]
+        layers = mean, probit(p), np.minimum(np.concatenate(lacks), 9.0) - 1.0
         return cls(domain, x, y, *(layer.reshape(len(y), len(x)) for layer in layers))
 
     @cached_property
@@ -201,7 +200,7 @@ def _contours(run: Recorded, surface: _FineSurface) -> list[Feature]:
 
 
 def class_names(run: Recorded) -> list[str]:
-    """Return the names of the classes, from surely outside the level set to surely inside, and unknown."""
+    """Return the names of the classes, from surely outside to surely inside, and last not inspected."""
     answer = run.result.answer
     inside = answer.side if isinstance(answer, LevelSetAnswer) else "above"
     outside = "below" if inside == "above" else "above"
@@ -212,8 +211,8 @@ def _classes(run: Recorded, answer: LevelSetAnswer, surface: _FineSurface) -> li
     """Return one feature per class that has an area; together they cover the region."""
     excess = surface.excess
     # Strictly positive areas: a site with a probability of one half belongs to the level set.
-    unknown, known = surface.cut(surface.region, surface.positive(surface.doubt))
-    outside, rest = surface.cut(known, surface.positive(-excess - SURE))
+    lacking, inspected = surface.cut(surface.region, surface.positive(surface.open))
+    outside, rest = surface.cut(inspected, surface.positive(-excess - SURE))
     inside, rest = surface.cut(rest, surface.positive(excess - SURE))
     likely_outside, likely_inside = surface.cut(rest, surface.positive(-excess))
     threshold = run.mission.world.quantity.amount(answer.user_threshold)
@@ -224,9 +223,9 @@ def _classes(run: Recorded, answer: LevelSetAnswer, surface: _FineSurface) -> li
         f"{doubtful} to 50%",
         f"50% to {sure}",
         f"above {sure}",
-        "hardly changed by readings",
+        "not vouched for by readings",
     )
-    areas = outside, likely_outside, likely_inside, inside, unknown
+    areas = outside, likely_outside, likely_inside, inside, lacking
     features = []
     for name, area, chance in zip(class_names(run), areas, chances, strict=True):
         polygons = [p for p in shapely.get_parts(area) if isinstance(p, shapely.Polygon) and p.area > 0.0]
@@ -248,7 +247,7 @@ def _classes(run: Recorded, answer: LevelSetAnswer, surface: _FineSurface) -> li
 def _meaning(run: Recorded, name: str, threshold: str) -> str:
     quantity = run.mission.world.quantity.name
     if name == CLASSES[-1]:
-        return f"the readings hardly say whether {quantity} is above or below {threshold} here"
+        return f"too far from all readings to say whether {quantity} is above or below {threshold} here"
     return f"{quantity} is {name} {threshold} here"
 
 

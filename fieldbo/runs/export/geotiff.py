@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.results import maps
-from fieldbo.results.plot.style import CLASS_OR_UNKNOWN
+from fieldbo.results.plot.style import CLASS_OR_NONE
 from fieldbo.runs.export.missing import missing
 from fieldbo.runs.export.placement import Placement
 from fieldbo.runs.export.raster import MapRaster
@@ -52,9 +52,9 @@ def files(run: Recorded) -> dict[str, bytes]:
     if "class" in raster.layers:
         values, attributes = raster.layers["class"]
         image = layout.north_up(values.astype(np.uint8), _NO_CLASS)[None]
-        cold, *_, warm, unknown = CLASS_OR_UNKNOWN["cmap"].colors
+        cold, *_, warm, none = CLASS_OR_NONE["cmap"].colors
         below, above = (warm, cold) if tags["side"] == "below" else (cold, warm)
-        colours = {0: below, 1: above, 2: unknown}
+        colours = {0: below, 1: above, 2: none}
         out["class.tif"] = layout.encoded(image, _NO_CLASS, {"class": attributes}, tags, colours)
     return out
 

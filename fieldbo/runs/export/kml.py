@@ -14,7 +14,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fieldbo.results.formatting import question_text
-from fieldbo.results.plot.style import BLUE, CLASS_OR_UNKNOWN, ORANGE
+from fieldbo.results.plot.style import BLUE, CLASS_OR_NONE, ORANGE
 from fieldbo.runs.export import areas, features
 from fieldbo.runs.export.gpx import waypoints
 from fieldbo.runs.export.markup import added, encoded
@@ -113,7 +113,7 @@ def _add_styles(document: ET.Element) -> None:
     added(icon, "scale", "0.6")
     added(added(icon, "Icon"), "href", _DOT)
     added(added(point, "LabelStyle"), "scale", "0.7")
-    for number, colour in enumerate(CLASS_OR_UNKNOWN["cmap"].colors):
+    for number, colour in enumerate(CLASS_OR_NONE["cmap"].colors):
         area = added(document, "Style", id=f"class{number}")
         line = added(area, "LineStyle")
         added(line, "color", _colour(colour))
