@@ -383,7 +383,7 @@ def _doubt(
     """
     text = "the answer does not count yet: "
     if unseen:
-        return f"{text}the readings leave gaps, and this site is in the widest that can be reached"
+        return f"{text}the readings leave gaps, and this is the place that says most about what they hide"
     if unfitted:
         return f"{text}the latest fit has not seen all readings"
     return (
