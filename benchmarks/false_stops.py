@@ -73,7 +73,7 @@ class Ending:
 def ending(name: str, run: int) -> Ending:
     """Run a rule in field number `run`."""
     rule = RULES[name]
-    keys: dict[str, Any] = {"agent": {"battery": 1e9}, "draw": run, "seed": run}
+    keys: dict[str, Any] = {"agent": {"battery": 1e9, "max_steps": READINGS}, "draw": run, "seed": run}
     if rule.share is not None:
         keys["question"] = {"threshold": {"quantile": 1.0 - rule.share}}
     mission = learned(load_mission(rule.mission, keys), average=rule.checked)

@@ -13,6 +13,7 @@ from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.proposals import suggested
 from fieldbo.agent.state import AgentState
+from fieldbo.agent.unseen import hidden_at_sites, unseen
 from fieldbo.belief.confidence import (
     AnySurface,
     best_by_mean,
@@ -161,9 +162,9 @@ class Verdict:
     wanted : float
         The probability at which the question counts as answered.
     unseen, unfitted : bool
-        Why a probability that is high enough does not count: the readings leave gaps in which an optimum, or
-        a patch of the other side of the threshold, could hide; or, if there are none, the latest fit has not
-        seen all readings.
+        Why an answer of which the model is sure enough does not count: the readings leave room in which an
+        optimum, or a patch of the other side of the threshold, could hide; or, if there is none, the latest
+        fit has not seen all readings.
     """
 
     goal: float
@@ -215,8 +216,11 @@ def _judged(agent: AgentState) -> Verdict:
     reaches = _reaches_regret if optimum else _reaches_f1
     probability = reaches(agent, goal, rule.probability, rng)
     likely = learns and probability >= rule.probability
+    hidden = _chance_unseen(agent, goal) if likely and rule.regret is not None else 0.0
+    probability *= 1.0 - hidden
     everywhere = not isinstance(mission.question, LevelSet) or one_sided(agent)
     unseen = likely and everywhere and bool((gaps_of(agent) > 1.0)[~agent.rejected].any())
+    unseen = unseen or (likely and probability < rule.probability)
     unfitted = likely and not unseen and model.fit_is_stale
     return Verdict(goal, probability, rule.probability, unseen, unfitted)
 
@@ -229,12 +233,41 @@ def one_sided(agent: AgentState) -> bool:
 
 
 def _widest_gap(agent: AgentState, choosable: Mask) -> int | None:
-    """Return the choosable site that is farthest from all readings and pending ones, if in a gap; else None.
+    """Return the choosable site that is farthest from all readings and pending ones, if in a gap.
 
+    Else, if the mission sets a regret, the one where a better value is most likely to lie unseen; or None.
     Where all sites count as in gaps, the farthest one is not known: None, too.
     """
     widths = np.where(choosable, gaps_of(agent, planned=True), 0.0)
-    return int(np.argmax(widths)) if 1.0 < widths.max() < np.inf else None
+    if 1.0 < widths.max() < np.inf:
+        return int(np.argmax(widths))
+    hidden = None if agent.mission.stop.regret is None else hidden_at_sites(agent.mission, agent.stated[0])
+    if hidden is None:
+        return None
+    hidden = np.where(choosable, hidden, 0.0)
+    return int(np.argmax(hidden)) if hidden.max() > 0 else None
+
+
+def _chance_unseen(agent: AgentState, goal: float) -> float:
+    """Return the probability that a value unseen is better than the goal for the regret allows.
+
+    By the distances to the readings alone: the model's own word is that nothing is there.
+    """
+    surface, scale = agent.stated
+    there = unseen(agent.mission, surface)
+    if there is None:
+        return 0.0
+    allowed, best = np.copysign(_allowed(agent, goal), scale.scale), scale.to_user(there.best)
+    if not scale.usable(best + allowed):  # under a log, no value is so small
+        return 0.0
+    return there.chance_beyond(float(scale.to_model(best + allowed)) - there.best)
+
+
+def _allowed(agent: AgentState, goal: float) -> float:
+    """Return the regret that reaches the goal, in the user's unit; 0 without readings."""
+    values = agent.online_model.believed_values
+    values = values[agent.stated[1].usable(values)]
+    return goal * float(np.ptp(values)) if len(values) else 0.0
 
 
 def _reaches_f1(agent: AgentState, goal: float, wanted: float, rng: np.random.Generator) -> float:
@@ -253,10 +286,7 @@ def _reaches_f1(agent: AgentState, goal: float, wanted: float, rng: np.random.Ge
 
 def _reaches_regret(agent: AgentState, goal: float, wanted: float, rng: np.random.Generator) -> float:
     """Return the probability that the regret is at most `goal` times the range of the readings."""
-    surface, scale = agent.stated
-    values = agent.online_model.believed_values
-    values = values[scale.usable(values)]
-    allowed = goal * float(np.ptp(values)) if len(values) else 0.0
+    (surface, scale), allowed = agent.stated, _allowed(agent, goal)
     if not allowed > 0 or _may_be_beaten(agent, allowed, wanted):
         return 0.0
     point, _, _ = best_by_mean(surface, agent.domain)

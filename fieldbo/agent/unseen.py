@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fieldbo._numerics.arrays import Array
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.confidence import AnySurface
 from fieldbo.belief.covering import MOST_AXES, Covering, Readings, one_each, sweep_spacing
@@ -36,6 +37,8 @@ class Unseen(NamedTuple):
     excess : float
         By how much something there may exceed the best reading, in model units; with a probability of 95%,
         it does not by more.
+    tail : float
+        Mean of that excess where there is one, in model units.
     best : float
         The best reading, in model units.
     sd : float
@@ -46,6 +49,7 @@ class Unseen(NamedTuple):
     width: float
     chance: float
     excess: float
+    tail: float
     best: float
     sd: float
 
@@ -53,6 +57,17 @@ class Unseen(NamedTuple):
     def is_told(self) -> bool:
         """Whether the readings tell by how much: where all are alike, they do not."""
         return self.excess > _STANDS_OUT * self.sd
+
+    def chance_beyond(self, excess: float) -> float:
+        """Return the probability that something exceeds the best reading by more than this (model units).
+
+        Examples
+        --------
+        >>> there = Unseen(share=0.3, width=8.0, chance=0.4, excess=2.1, tail=1.0, best=3.0, sd=0.1)
+        >>> round(there.chance_beyond(0.0), 3), round(there.chance_beyond(there.excess), 3)
+        (0.4, 0.049)
+        """
+        return self.chance * float(np.exp(-excess / self.tail)) if self.chance else 0.0
 
     def to_plain(self) -> dict[str, float]:
         """Return what a summary says of it."""
@@ -65,6 +80,33 @@ def unseen(mission: Mission, surface: AnySurface) -> Unseen | None:
     None if the model is known, which vouches for all places; without readings; where queries leave variables
     free; and with more than three axes.
     """
+    covering = _covering(mission, surface)
+    if covering is None:
+        return None
+    hidden = covering.shares + covering.leads(with_best=True)
+    chance = float(hidden @ (1.0 - covering.covered))
+    excess = covering.tail * float(np.log(chance / _MISSED)) if chance > _MISSED else 0.0
+    # A patch of the spacing's width that begins beyond it leaves less than half of all patches noticed.
+    share = float(covering.shares @ (covering.covered < 0.5))
+    return Unseen(
+        share,
+        covering.spacing,
+        min(1.0, chance),
+        excess,
+        covering.tail,
+        covering.best,
+        covering.readings.sd,
+    )
+
+
+def hidden_at_sites(mission: Mission, surface: AnySurface) -> Array | None:
+    """Return the probability (N,) that something higher lies at each site, unseen; None as for `unseen`."""
+    covering = _covering(mission, surface)
+    return None if covering is None else covering.hidden
+
+
+def _covering(mission: Mission, surface: AnySurface) -> Covering | None:
+    """Return what the readings of a belief cover; None as for `unseen`."""
     domain, heaviest = mission.world.domain, surface
     if isinstance(surface, AveragedSurface):
         heaviest = surface.surfaces[int(np.argmax(surface.weights))]
@@ -75,13 +117,7 @@ def unseen(mission: Mission, surface: AnySurface) -> Unseen | None:
         return None
     sd = float(np.sqrt(np.median(belief.noise_variances)))
     readings = Readings.of(domain, belief.sites, belief.values, belief.noise_variances, sd)
-    covering = Covering(domain, readings, spacing_of(mission, readings.size))
-    hidden = covering.shares + covering.leads(with_best=True)
-    chance = float(hidden @ (1.0 - covering.covered))
-    excess = covering.tail * float(np.log(chance / _MISSED)) if chance > _MISSED else 0.0
-    # A patch of the spacing's width that begins beyond it leaves less than half of all patches noticed.
-    share = float(covering.shares @ (covering.covered < 0.5))
-    return Unseen(share, covering.spacing, min(1.0, chance), excess, covering.best, sd)
+    return Covering(domain, readings, spacing_of(mission, readings.size))
 
 
 def spacing_of(mission: Mission, readings: int) -> float:

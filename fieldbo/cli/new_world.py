@@ -289,8 +289,9 @@ def world(
 ) -> None:
     """Make a world and its first mission from a log, a survey, or the trials of a factory cell.
 
-    Writes *worlds/NAME* and *missions/NAME.toml* in the working directory. The truth is the mean of a
-    Gaussian process fitted to the table. A place on the Earth is also drawn, in *NAME-place.png*.
+    Writes *worlds/NAME* and *missions/NAME.toml* in the working directory. For simulations, the truth is
+    drawn from a Gaussian process fitted to the table; in a cell, it is its mean. A place on the Earth is also
+    drawn, in *NAME-place.png*.
     """
     if value is None:
         list_columns(csv)

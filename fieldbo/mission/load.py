@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from fieldbo.mission.checks import check_noise
 from fieldbo.mission.default_policy import AUTO, DEFAULTS, default_policy
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission
+from fieldbo.mission.prior import Prior
 from fieldbo.mission.prior_file import load_prior, plain_prior
 from fieldbo.mission.reach import within_reach
 from fieldbo.mission.schema import (
@@ -41,6 +42,7 @@ from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.mission.world_file import load_world, place_in, world_from
 from fieldbo.policies.contract import Policy
 from fieldbo.validation import validated
+from fieldbo.world.fields.table import TableField
 from fieldbo.world.world import World
 
 __all__ = ["load_mission", "load_world", "merged"]
@@ -110,6 +112,11 @@ def read_mission(
         content = validated(MissionFile, settings, where)
     try:
         vehicles = (_vehicle(content.agent, world),)
+        prior = None
+        if content.prior is not None:
+            typed = (overrides or {}).get("prior", {})
+            prior = load_prior(content.prior, world, file.parent, typed if isinstance(typed, Mapping) else {})
+            world = _knowing(world, prior.over(world.domain))
         question = _question(content.question, world, vehicles)
         table = _in_coordinates(content.policy, world)
         shared = {key: table[key] for key in AnyPolicyFile.model_fields if key in table}
@@ -118,10 +125,6 @@ def read_mission(
             chosen = default_policy(question, world, content.agent.costs).settings
             settings = {**settings, "policy": {**chosen, **shared}}  # so that a record repeats the run
             policy = made(POLICIES, chosen, "policy")
-        prior = None
-        if content.prior is not None:
-            typed = (overrides or {}).get("prior", {})
-            prior = load_prior(content.prior, world, file.parent, typed if isinstance(typed, Mapping) else {})
         return Mission(
             name=_name_of(file),
             world=world,
@@ -148,6 +151,14 @@ def read_mission(
         if error.where is not None:
             error.where = error.where.replace(f"{Path.cwd()}/", "").replace(str(Path.cwd()), ".")
         raise error.at(where) from None
+
+
+def _knowing(world: World, earlier: Prior) -> World:
+    """Return a world whose field, if it is drawn around a survey, agrees with earlier readings, too."""
+    survey = world.field
+    if not isinstance(survey, TableField) or not len(earlier.values):
+        return world
+    return replace(world, field=survey.knowing(earlier.sites, earlier.values, earlier.noise_sds))
 
 
 def _in_coordinates(policy: Mapping[str, Any], world: World) -> dict[str, Any]:

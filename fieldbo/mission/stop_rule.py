@@ -36,7 +36,8 @@ class StopRule:
     expected_f1: _Share | None = None
     """Stop once F1 is at least this, for a level set."""
     regret: _Share | None = None
-    """Stop once the regret is at most this share of the range of the readings, for an optimum."""
+    """Stop once the regret is at most this share of the range of the readings, for an optimum. If the model
+    learns, what may lie where nobody has looked counts, too."""
     probability: _Share = 0.9
     """With this probability, given all readings."""
     least_readings: Annotated[int, Field(ge=1)] = 10

@@ -31,6 +31,7 @@ from fieldbo.belief.confidence import (
     unknown,
 )
 from fieldbo.belief.covering import distance_text
+from fieldbo.belief.pooling import pool
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.georeference import TABLE_DIGITS
@@ -434,6 +435,37 @@ def answer_of(mission: Mission, surface: AnySurface, scale: ValueScale, *, blind
     2500
     """
     return ANSWERS[type(mission.question)](mission, surface, scale, blinded)
+
+
+def best_measured(mission: Mission, sites: Array, values: Array, noise_variances: Array) -> Place | None:
+    """Return the place of the best reading, those of one site pooled; None unless an optimum is sought.
+
+    None, too, without readings, and where queries leave variables free.
+
+    Parameters
+    ----------
+    mission : Mission
+    sites : (n, d) array
+    values, noise_variances : (n,) arrays
+        In the user's unit.
+
+    Examples
+    --------
+    Two readings of one site, which disagree, and a third one elsewhere:
+
+    >>> from fieldbo.policies import EI
+    >>> from fieldbo.testing import small_mission
+    >>> mission = small_mission(EI(), question=Optimum())
+    >>> there = np.array([[0.0, 0], [0, 0], [5, 4]])
+    >>> best_measured(mission, there, np.array([9.0, 3.0, 7.0]), np.full(3, 0.1))
+    Place(point=array([5., 4.]), value=7.0, site=None)
+    """
+    if not isinstance(mission.question, Optimum) or mission.world.domain.control_sets or not len(values):
+        return None
+    exact = not (noise_variances > 0).all()
+    places, pooled, _, _ = pool(sites, values, np.ones(len(values)) if exact else noise_variances)
+    best = int(np.argmax(mission.question.sign * pooled))
+    return Place(places[best], float(pooled[best]))
 
 
 def ends(interval: Interval) -> list[float]:

@@ -21,10 +21,11 @@ from fieldbo.costs.base import CostModel
 from fieldbo.messages import Command, EndReason, Observation, Query, Rejected, order_number
 from fieldbo.mission.mission import Mission
 from fieldbo.results.accounts import Account
-from fieldbo.results.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
+from fieldbo.results.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of, best_measured
 from fieldbo.results.cell_runs import CellRuns, cell_runs_of
 from fieldbo.results.curve import Step
 from fieldbo.results.recommendation import BestPlay, recommended
+from fieldbo.results.truth import Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +109,13 @@ class Outcome:
     def regret(self) -> float | None:
         """Regret of the reported optimum, in the user's unit; None in a live world, and for a level set."""
         return self.answer.regret if isinstance(self.answer, OptimumAnswer) else None
+
+    @cached_property
+    def best_measured(self) -> Place | None:
+        """The best measured place of an optimum and the value there; None as for `answers.best_measured`."""
+        noises = np.concatenate([np.empty(0), *(o.noise_variances for o in self.observations)])
+        good = self.believed
+        return best_measured(self.mission, self.sites[good], self.values[good], noises[good])
 
     @property
     def confidence(self) -> Confidence | OptimumConfidence:

@@ -191,6 +191,10 @@ def _optimum(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, s
     all_set = "with everything set, " if world.domain.control_sets else ""
     place = coordinates(world.domain, numbers["reported_site"])
     yield f"{extreme(question)} value", f"{value} at {all_set}{place}"
+    if outcome.best_measured is not None:
+        measured = coordinates(world.domain, outcome.best_measured.point)
+        if measured != place:
+            yield "best measured", f"{world.quantity.amount(outcome.best_measured.value)} at {measured}"
     scored = "" if numbers["regret"] is None else f"{numbers['regret']:.3g} against the truth; "
     expected = f"{numbers['expected_regret']:.3g} {interval(numbers['expected_regret_interval90'], '.3g')}"
     yield "regret", f"{scored}model expects {expected}"

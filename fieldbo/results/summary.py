@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.cell_runs import SetPlays
 from fieldbo.results.outcome import Outcome
@@ -31,6 +32,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
         "end_reason": None if outcome.end_reason is None else outcome.end_reason.value,
         "complete": outcome.end_reason is not None,
         **answer.summary(costs, scores),
+        **_best_measured(outcome),
         **_goal(outcome),
         **_plays(outcome),
         **outcome.cell_runs.summary(),
@@ -55,6 +57,21 @@ def summary(outcome: Outcome) -> dict[str, Any]:
         "start": mission.vehicles[0].start.tolist(),
         "hyperparameters": outcome.hyperparameters.to_plain(),
         "notes": list(outcome.notes),
+    }
+
+
+def _best_measured(outcome: Outcome) -> dict[str, Any]:
+    """Return the best measured place of an optimum; nothing without one."""
+    best = outcome.best_measured
+    if best is None:
+        return {}
+    place = {"best_measured_site": best.point.tolist(), "best_measured_value": best.value}
+    georeference = outcome.mission.world.domain.georeference
+    if georeference is None:
+        return place
+    return {
+        **place,
+        "best_measured_site_degrees": georeference.degrees(best.point)[0].round(TABLE_DIGITS).tolist(),
     }
 
 

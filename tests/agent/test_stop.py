@@ -7,7 +7,8 @@ import pytest
 from scipy.spatial import cKDTree
 
 import fieldbo
-from fieldbo.agent.stopping import Verdict, final_verdict, verdict
+from fieldbo.agent.stopping import Verdict, final_verdict, gaps_of, verdict
+from fieldbo.agent.unseen import hidden_at_sites, unseen
 from fieldbo.belief.confidence import best_by_mean, drawn_regrets, rivals_of
 from fieldbo.belief.gaps import gaps
 from fieldbo.belief.model import Model
@@ -301,6 +302,51 @@ def test_an_optimum_counts_only_once_readings_leave_no_gaps(transform):
             agent.tell(fitted)
     assert not verdict(agent).answered
     assert any("may have been missed" in note for note in fieldbo.Result.of(agent).notes)
+
+
+def searching(regret, battery=300.0, model=None):
+    made = mission(EI(), model=model, stop=StopRule(regret=regret), question=Optimum())
+    return replace(made, vehicles=tuple(replace(spec, battery=battery) for spec in made.vehicles))
+
+
+def test_what_nobody_has_seen_keeps_a_small_regret_from_counting(monkeypatch):
+    agent, end = run_of(searching(0.05))
+    judged = verdict(agent)
+    assert end.reason is EndReason.BATTERY_SPENT
+    assert judged.unseen
+    (surface, scale), values = agent.stated, agent.online_model.believed_values
+    allowed = 0.05 * float(np.ptp(values)) / scale.scale
+    assert judged.probability <= 1.0 - unseen(agent.mission, surface).chance_beyond(allowed) + 1e-9
+    monkeypatch.setattr("fieldbo.agent.stopping._chance_unseen", lambda *_: 0.0)
+    trusting, end = run_of(searching(0.05))
+    assert end.reason is EndReason.QUESTION_ANSWERED  # on the model's own word
+    assert trusting.readings < agent.readings
+
+
+def test_a_loose_goal_for_the_regret_counts_before_every_site_is_covered():
+    agent, end = run_of(searching(0.4))
+    assert end.reason is EndReason.QUESTION_ANSWERED
+    assert verdict(agent).probability >= 0.9
+    assert agent.readings < 40
+
+
+def test_where_a_better_value_may_lie_unseen_the_mission_looks_next():
+    agent = fieldbo.Agent(searching(0.05))
+    world, sent = agent.mission.world, 0
+    while not isinstance(order := agent.ask(), Stop):
+        doubt = (agent.issued[order.id].why or {}).get("stop", {})
+        if doubt.get("unseen") and (gaps_of(agent) <= 1.0).all():
+            hidden = hidden_at_sites(agent.mission, agent.stated[0])
+            assert hidden[world.domain.nearest(order.site)] > np.median(hidden)
+            sent += 1
+        agent.tell(order.observed(world.truth(order.site[None]), noise_variance=1e-4))
+    assert sent > 3
+
+
+def test_a_known_model_vouches_for_what_nobody_has_seen():
+    agent, end = run_of(searching(0.05, model=KNOWN))
+    assert end.reason is EndReason.QUESTION_ANSWERED
+    assert not verdict(agent).unseen
 
 
 def test_many_axes_take_ten_places_each():

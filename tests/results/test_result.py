@@ -136,6 +136,27 @@ def test_the_optimum_is_reported_at_the_best_mean_and_its_regret_uses_the_truth(
     assert told["optimum_interval90"][0] <= told["optimum_expected"] <= told["optimum_interval90"][1]
 
 
+@pytest.mark.parametrize(("name", "sign"), [("maximum", 1), ("minimum", -1)])
+def test_the_best_measured_place_stands_beside_the_reported_one_where_they_differ(results, name, sign):
+    result = results[name]
+    told, rows = result.summary(), dict(result.report().rows)
+    means = {tuple(site): np.mean(result.values[(result.sites == site).all(axis=1)]) for site in result.sites}
+    best = max(means, key=lambda site: sign * means[site])
+    assert told["best_measured_site"] == list(best)
+    assert told["best_measured_value"] == pytest.approx(means[best])
+    differ = told["best_measured_site"] != told["reported_site"]
+    assert ("best measured" in rows) == differ
+    elsewhere = replace(result, surface=results["minimum" if sign > 0 else "maximum"].surface)
+    if elsewhere.summary()["reported_site"] != list(best):
+        text = dict(elsewhere.report().rows)["best measured"]
+        assert text.startswith(f"{means[best]:.4g} m at east ")
+
+
+def test_only_an_optimum_has_a_best_measured_place(results):
+    assert results["level set"].best_measured is None
+    assert "best_measured_site" not in results["level set"].summary()
+
+
 def test_in_a_box_the_reported_optimum_and_the_true_one_lie_between_the_sites():
     result = fieldbo.run(mission(Optimum(), Domain.box(AXES, 128), battery=150.0))
     truth = result.answer.truth

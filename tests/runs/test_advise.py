@@ -32,6 +32,7 @@ kind = "table"
 file = "survey.csv"
 value = "value"
 """
+DRAWN = SURVEYED + 'truth = "draw"\n'
 MISSION = mission_text(
     threshold=0.2,
     battery=60,
@@ -110,8 +111,70 @@ def test_fields_agree_with_the_survey_of_the_world_but_are_not_its_mean():
     mean = mission.world.truth(mission.world.domain.sites)
     spread = np.array([field.values(mission.world.domain.sites) for field in fields]).std(axis=0)
     assert spread.max() > 0.03
-    assert all(np.abs(f.at_sites - mean).max() > 0.01 for f in fields)
+    assert all(np.abs(f.values(mission.world.domain.sites) - mean).max() > 0.01 for f in fields)
     assert any("survey" in note for note in source.notes)
+    assert any('truth = "draw"' in note for note in source.notes)
+
+
+def test_the_fields_of_a_surveyed_world_vary_around_the_fit_as_much_as_it_states():
+    Path("worlds/surveyed/world.toml").write_text(WORLD + DRAWN)
+    mission = load_mission("m.toml", {"world": "surveyed"})
+    field, sites = mission.world.field, mission.world.domain.sites
+    drawn = np.array([draw.values for draw in FieldSource(mission, 0).draw(range(400))])
+    sd = np.sqrt(field.belief.variance(sites)) * field.scale.scale
+    mean = field.scale.to_user(field.belief.mean(sites))
+    assert (np.abs(drawn.mean(axis=0) - mean) < 5 * sd / np.sqrt(400)).all()
+    np.testing.assert_allclose(drawn.std(axis=0), sd, rtol=0.2)
+
+
+EARLIER = "x,y,value,noise_sd\n0,10,3.0,0.05\n10,0,-2.0,0.05\n"
+
+
+def _seven(number):
+    """Return a number with the seven digits that the table of runs keeps."""
+    return float(f"{number:.7g}")
+
+
+@pytest.mark.parametrize("prior", [False, True])
+def test_advise_and_run_state_the_same_for_the_same_draw_of_a_surveyed_world(prior):
+    Path("worlds/surveyed/world.toml").write_text(WORLD + DRAWN)
+    Path("earlier.csv").write_text(EARLIER)
+    overrides = {"world": "surveyed", "seed": 5} | ({"prior": {"readings": "earlier.csv"}} if prior else {})
+    trials = advised(battery=60, fields=3, overrides=overrides)["straddle"].trials
+    for k, trial in enumerate(trials):
+        alone = run(load_mission("m.toml", {**overrides, "draw": k, "seed": 5 + k}))
+        assert (_seven(alone.f1), _seven(alone.cost)) == (trial.final, trial.costs[-1])
+    assert len({trial.final for trial in trials}) > 1
+
+
+def test_earlier_readings_move_the_fields_of_a_surveyed_world_but_its_own_survey_does_not():
+    Path("worlds/surveyed/world.toml").write_text(WORLD + DRAWN)
+    plain = load_mission("m.toml", {"world": "surveyed"}).world
+    field, corners = plain.field, np.array([[0.0, 10.0], [10.0, 0.0]])
+    sd = np.sqrt(field.belief.variance(corners)) * field.scale.scale
+    read = field.scale.to_user(field.belief.mean(corners)) + np.array([3.0, -3.0]) * sd
+    rows = zip(corners.tolist(), read, 0.05 * sd, strict=True)
+    Path("earlier.csv").write_text(
+        "x,y,value,noise_sd\n" + "".join(f"{x},{y},{value},{noise}\n" for (x, y), value, noise in rows)
+    )
+    moved = load_mission("m.toml", {"world": "surveyed", "prior": {"readings": "earlier.csv"}})
+    assert (np.abs(moved.world.truth(corners) - read) < 0.3 * sd).all()
+    assert (np.abs(plain.truth(corners) - read) > 0.5 * sd).all()
+    assert "and 2 earlier readings" in FieldSource(moved, 0).words
+    survey = {"readings": "worlds/surveyed/survey.csv", "noise_sd": 0.1, "age_days": 0}
+    same = load_mission("m.toml", {"world": "surveyed", "prior": survey}).world
+    sites = plain.domain.sites
+    assert np.array_equal(same.truth(sites), plain.truth(sites))
+
+
+def test_a_truth_that_is_drawn_needs_sites():
+    box = 'kind = "box"\naxes = [{ name = "x", unit = "m", low = 0, high = 10 }]\n'
+    text = (WORLD + DRAWN).replace(
+        WORLD[WORLD.index("[domain]") :].partition("\n[cost]")[0], "[domain]\n" + box
+    )
+    Path("worlds/surveyed/world.toml").write_text(text)
+    with pytest.raises(InputError, match="without sites"):
+        load_mission("m.toml", {"world": "surveyed"})
 
 
 def test_hyperparameters_to_learn_are_drawn_around_what_the_model_states():
@@ -144,7 +207,7 @@ def test_between_very_many_sites_the_nearest_ones_suffice(monkeypatch):
     (draw,) = FieldSource(mission, 0).draw([0])
     whole = draw.field(mission).values(line)
     for name, number in {"_WHOLE": 50, "_NEAR": 32}.items():
-        monkeypatch.setattr(f"fieldbo.runs.advice.fields.{name}", number)
+        monkeypatch.setattr(f"fieldbo.world.fields.joint_draw.{name}", number)
     field = draw.field(mission)
     np.testing.assert_allclose(field.values(line), whole, atol=0.02)
     assert field.values(line)[7] == field.values(line[7:8])[0]

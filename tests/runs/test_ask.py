@@ -22,6 +22,7 @@ from fieldbo.policies.choice import best_affordable, leading
 from fieldbo.policies.contract import State
 from fieldbo.results.curve import Scorer
 from fieldbo.runs.explanation.explain import explain
+from fieldbo.runs.explanation.words import reasons_for
 from fieldbo.runs.folder import begin
 from fieldbo.runs.load import mission_of
 from fieldbo.runs.loop import Interrupted
@@ -166,8 +167,8 @@ def test_the_command_explains_the_next_query(said):
     assert words[:4] == ["policy", "value", "expected", "cost"]
     assert "gp-ucb (delta 0.2)" in out
     assert "above the next best" in out
-    assert re.search(r"expected  \S+ dB \(90% interval \S+ to \S+\)", out)
-    assert re.search(r"cost      \S+ s: travel \S+, sampling 1; trip home from there \S+", out)
+    assert re.search(r"expected +\S+ dB \(90% interval \S+ to \S+\)", out)
+    assert re.search(r"cost +\S+ s: travel \S+, sampling 1; trip home from there \S+", out)
 
 
 @pytest.mark.parametrize("policy", ["truvar", "gchk"])
@@ -616,3 +617,25 @@ def test_the_time_left_is_recorded_next_to_the_battery_left():
         left = time.left - time.going(state.position, site)[0] - time.back(site)[0]
         assert candidate["left_s"] == pytest.approx(left)
     assert "left_s" not in leading(state_of(), np.ones(state.domain.size), state.choosable())[0]
+
+
+def test_an_optimum_is_explained_with_the_best_measured_place_unless_it_is_the_best_by_the_fit():
+    told = []
+    overrides = {"question": {"kind": "optimum"}, "policy": {"kind": "ei"}}
+    mission = fieldbo.load_mission("m.toml", overrides)
+    agent, noise = fieldbo.Agent(mission), np.random.default_rng(0)
+    while isinstance(order := agent.ask(), Query):
+        value = mission.world.truth(order.site[None]) + noise.normal(0.0, 1.5, 1)
+        agent.tell(order.observed(value, noise_variance=2.25))
+        query = Query(mission.world.domain.sites[0], id=order.id, expected_cost=1.0)
+        reasons = reasons_for(agent, query, {"score": 1.0}, [{"value": 1.0, "cost": 1.0}])
+        best = int(np.argmax(agent.surface.mean))
+        read = [event for event in agent.history if isinstance(event, Observation)]
+        means: dict[tuple[float, ...], list[float]] = {}
+        for event in read:
+            means.setdefault(tuple(event.sites[0]), []).append(event.values[0])
+        top = max(means, key=lambda site: np.mean(means[site]))
+        same = np.array_equal(top, mission.world.domain.sites[best])
+        assert ("best measured" in reasons) != same
+        told.append(reasons.get("best measured", ""))
+    assert any(" dB at east " in text for text in told)

@@ -45,6 +45,7 @@ class CellDraft(Draft):
         "# Remove [field] to make the cell live. To check this file, run: fieldbo check\n"
     )
     rows = "trials"
+    truth = "mean"
 
     @cached_property
     def _distributions(self) -> dict[str, Distribution]:

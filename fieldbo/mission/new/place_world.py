@@ -245,7 +245,7 @@ class PlaceDraft(Draft):
     place: Place
     taken: _LogReadings
     comment = (
-        "# The truth is the mean of the Gaussian process fitted to readings.csv. outline.geojson and\n"
+        "# The truth is drawn from the Gaussian process fitted to readings.csv. outline.geojson and\n"
         "# avoid.geojson can be edited in a GIS. To check this file, run: fieldbo check\n"
     )
     rows = "readings"

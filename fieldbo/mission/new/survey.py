@@ -158,7 +158,7 @@ class SurveyDraft(Draft):
 
     source: Survey
     comment = (
-        "# The truth is the mean of the Gaussian process fitted to readings.csv. The costs are guesses:\n"
+        "# The truth is drawn from the Gaussian process fitted to readings.csv. The costs are guesses:\n"
         "# replace them in [cost] by those of your vehicle. To check this file, run: fieldbo check\n"
     )
     rows = "readings"

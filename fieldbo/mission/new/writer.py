@@ -1,7 +1,7 @@
 """Write a new world and its first mission from a table of readings: ``worlds/NAME``, ``missions/NAME.toml``.
 
-The truth of the world is the mean of a Gaussian process fitted to the table. `survey` and `cell` derive the
-domain, the costs and the mission from their kind of table.
+The truth of the world comes from a Gaussian process fitted to the table: a draw for a survey, the mean for a
+cell. `survey` and `cell` derive the domain, the costs and the mission from their kind of table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from fieldbo.world.world import World
 
 _FIT_COMMENT = """
 # Hyperparameters fitted to the table. To begin a live mission with them, remove the # below.
-# Do not use them in a simulation: its truth is this fit, so its scores would be too good.
+# Do not use them in a simulation: its truth comes from this fit, so its scores would be too good.
 """
 
 
@@ -124,6 +124,8 @@ class Draft(ABC):
     """Comment at the top of the world's file."""
     rows: ClassVar[str]
     """What a row of the table is called."""
+    truth: ClassVar[Literal["mean", "draw"]] = "draw"
+    """What simulations take for the truth."""
 
     @classmethod
     def fitted(cls, source: Source, columns: Sequence[str], readings: Readings) -> Self:
@@ -195,6 +197,7 @@ class Draft(ABC):
             "axes": list(self.columns),
             "value": source.value,
             "transform": source.transform,
+            "truth": self.truth,
         }
         if source.noise_sd:
             field["noise_sd"] = source.noise_sd
@@ -223,11 +226,12 @@ class Draft(ABC):
         field, source = self.field, self.source
         on_log = " on a log scale" if source.transform == "log" else ""
         unit = "" if source.value_unit in ("", "1") else f" {source.value_unit}"
+        truth = "another draw for each *draw* of the mission" if self.truth == "draw" else "the mean"
         return (
             f"# {name}\n\n"
             f"{source.value} from {len(self.readings.values)} {self.rows} in `readings.csv` "
             f"(columns {', '.join(self.columns)}).\n"
-            f"The truth is the mean of a Gaussian process (Matern-5/2) fitted to them{on_log}.\n\n"
+            f"The truth is that of a Gaussian process (Matern-5/2) fitted to them{on_log}: {truth}.\n\n"
             f"Leave-one-out error {field.loo_rmse:.4g}{unit}; its 90% intervals hold "
             f"{field.loo_coverage:.0%} of the {self.rows}. Cross-validated R2 {field.explained:.2f}.\n"
             f"{'' if validation is None else _in_prose(validation, unit)}"
@@ -313,8 +317,8 @@ def mission_text(
 ) -> str:
     """Return the content of a mission file for a world that is fitted to a table.
 
-    In a simulation, the truth is that fit. Unless asked to, the model therefore does not begin with it: it
-    learns from its own readings, as it would on the day. The first of them are spread over the domain.
+    In a simulation, the truth comes from that fit. Unless asked to, the model therefore does not begin with
+    it: it learns from its own readings, as it would on the day. The first of them are spread over the domain.
 
     Parameters
     ----------

@@ -1,21 +1,19 @@
 """Fields drawn from what a mission believes before it begins.
 
-What is known is the mission's earlier readings and the survey that its world was made from, if any. With
-readings, fields are joint draws of the posterior; hyperparameters that the model learns are drawn with the
-weights that the readings give them. Without readings, fields are draws of the prior, and hyperparameters that
+In a world made from a survey, they are those that a simulation takes for the truth, one per draw: of the
+process fitted to the survey, given the mission's earlier readings. In other worlds, only the earlier readings
+are known. With them, fields are joint draws of the posterior; hyperparameters that the model learns are drawn
+with the weights that the readings give them. Without, fields are draws of the prior, and hyperparameters that
 the model would learn are drawn from the model's prior, for each field anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky
-from scipy.spatial import cKDTree
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.blas import on_one_blas_thread
@@ -23,7 +21,7 @@ from fieldbo._numerics.streams import stream
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.kernels import Kernel
-from fieldbo.belief.mean_functions import MeanFunction, PriorMean
+from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.model import Hyperparameters, ModelKernel
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import ShareOfMaximum
@@ -33,79 +31,13 @@ from fieldbo.belief.unknown_level import WithUnknownLevel
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.prior import MOST_EARLIER, Prior
-from fieldbo.world.fields.gp_draw import FieldAtSites
+from fieldbo.world.fields.base import Field
+from fieldbo.world.fields.joint_draw import DrawnFromBelief, joint
 from fieldbo.world.fields.table import TableField
 
-MOST_SURVEYED = 800
-"""Most readings of a survey that fields are drawn through; evenly taken from a larger one."""
-
-_WHOLE = 5_000  # sites whose covariance matrix is factored as a whole
-_NEAR = 64  # of more sites: those from which a value between them is computed
-_APART = 1e-4  # share of the variance that is drawn independently at each of more sites
-_JITTER = 1e-9  # times the largest variance
 _MIDDLE_90 = 1.645
 _MOST_REDRAWN = 1000
-
-
-@dataclass(frozen=True, eq=False)
-class DrawnFromBelief(FieldAtSites):
-    """A function drawn at the domain's sites; between them, what the belief expects given the draw.
-
-    With more than 5,000 sites, given the draw at the 64 nearest ones.
-
-    Parameters
-    ----------
-    domain : Domain
-    at_sites : (N,) array
-        In the unit of the values.
-    hyperparameters : Hyperparameters
-        With which it was drawn.
-    mean : MeanFunction, optional
-        The mission's prior mean.
-    """
-
-    hyperparameters: Hyperparameters = field(repr=False)
-    mean: MeanFunction | None = None
-
-    def between(self, points: Array) -> Array:
-        """Return the values (P,) at points (P, d) between the sites."""
-        h, sites = self.hyperparameters, self.domain.sites
-        # Row by row, as a matrix product would round differently for one point than for many.
-        if len(sites) <= _WHOLE:
-            y = np.sum(h.kernel(points, sites) * self._weights, axis=1)
-        else:
-            near = np.asarray(self._tree.query(points / self.domain.extent, _NEAR)[1])
-            y = np.array([self._from(rows, point) for rows, point in zip(near, points, strict=True)])
-        return h.scale.to_user(y if self.mean is None else y + h.scale.unshifted(self.mean.values(points)))
-
-    def _from(self, rows: Array, point: Array) -> float:
-        """Return the residual at a point (d,), given those at the sites `rows` near it."""
-        near = self.domain.sites[rows]
-        return float(
-            self.hyperparameters.kernel(point[None], near)[0] @ self._solved(near, self._residuals[rows])
-        )
-
-    @cached_property
-    def _tree(self) -> cKDTree:
-        return cKDTree(self.domain.sites / self.domain.extent)
-
-    @cached_property
-    def _residuals(self) -> Array:
-        mean = None if self.mean is None else self.mean.values(self.domain.sites)
-        return self.hyperparameters.scale.residuals(self.at_sites, mean)
-
-    @cached_property
-    def _weights(self) -> Array:
-        return self._solved(self.domain.sites, self._residuals)
-
-    def _solved(self, sites: Array, y: Array) -> Array:
-        """Return the inverse covariance of some sites times `y`."""
-        kernel = self.hyperparameters.kernel
-        K = kernel(sites, sites)
-        K[np.diag_indices_from(K)] += _JITTER * kernel.variance
-        factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
-        return np.asarray(cho_solve(factor, y, check_finite=False))
+_BEYOND = 1_000_000_000  # draws of a world, from one seed of the advice to the next
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,18 +51,25 @@ class Draw:
     values : (N,) array
         At the domain's sites, in the unit of the values.
     hyperparameters : dict
-        As from `Hyperparameters.to_plain`.
+        As from `Hyperparameters.to_plain`; empty if the world draws the field.
+    of_world : int, optional
+        Which draw of the world it is.
     """
 
     number: int
     values: Array
     hyperparameters: Mapping[str, Any]
+    of_world: int | None = None
 
-    def field(self, mission: Mission) -> DrawnFromBelief:
+    def field(self, mission: Mission) -> Field:
         """Return the field in the mission's domain."""
-        domain = mission.world.domain
+        domain, survey = mission.world.domain, mission.world.field
+        if self.of_world is not None:
+            assert isinstance(survey, TableField)
+            return replace(survey, draw=self.of_world)
         h = Hyperparameters.from_plain(self.hyperparameters, domain)
-        return DrawnFromBelief(domain, frozen_array(self.values), h, mission.earlier.mean)
+        mean = None if mission.earlier.mean is None else PriorMean(mission.earlier.mean, h.scale)
+        return DrawnFromBelief(domain, frozen_array(self.values), h.kernel, h.scale, mean)
 
 
 class FieldSource:
@@ -161,17 +100,23 @@ class FieldSource:
 
     def __init__(self, mission: Mission, seed: int) -> None:
         self.mission, self.seed = mission, seed
-        agent = Agent(knowing(mission))
+        self._survey = mission.world.field if isinstance(mission.world.field, TableField) else None
+        if self._survey is not None:
+            self.words, self.notes = _words_on_survey(mission, self._survey), tuple(_notes(mission))
+            return
+        agent = Agent(mission)
         while (fitted := agent.refit()) is not None:
             agent.tell(fitted)
         self._spread = None if agent.readings or mission.model.every is None else _spread(mission)
         self._surfaces, self._members, self._weights = _members(agent)
         self.words = _words(agent, self._members, self._spread)
-        self.notes = tuple(_notes(mission, drawn=self._spread is not None))
+        self.notes = (*_defaults(mission, drawn=self._spread is not None), *_notes(mission))
 
     @on_one_blas_thread
     def draw(self, numbers: Sequence[int]) -> list[Draw]:
         """Return the fields of these numbers; each depends on its number and the seed only."""
+        if self._survey is not None:
+            return [self._of_world(self._survey, number) for number in numbers]
         generators = {number: stream(self.seed, "advice", number) for number in numbers}
         members: dict[int, list[int]] = {}
         for number, rng in generators.items():
@@ -181,7 +126,7 @@ class FieldSource:
         for member, same in members.items():
             h, surface = self._members[member], self._surfaces[member]
             if self._spread is None:
-                fields = _drawn(surface, [generators[number] for number in same])
+                fields = joint(surface, [generators[number] for number in same])
                 pairs = [(h, y) for y in fields]
             else:
                 pairs = [self._from_prior(h, generators[number]) for number in same]
@@ -192,12 +137,18 @@ class FieldSource:
             drawn |= plain
         return [drawn[number] for number in numbers]
 
+    def _of_world(self, survey: TableField, number: int) -> Draw:
+        """Return the draw that a simulation of the mission takes for the truth."""
+        draw = number + _BEYOND * self.seed
+        sites = self.mission.world.domain.sites
+        return Draw(number, replace(survey, draw=draw).values(sites), {}, draw)
+
     def _from_prior(self, h: Hyperparameters, rng: np.random.Generator) -> tuple[Hyperparameters, Array]:
         """Return hyperparameters drawn from the prior around those of `h`, and a field drawn with them."""
         assert self._spread is not None
         theta = h.kernel.theta + self._spread * rng.standard_normal(len(self._spread))
         new = replace(h, kernel=h.kernel.with_theta(theta))
-        return new, _drawn(_prior_surface(self.mission, new), [rng])[0]
+        return new, joint(_prior_surface(self.mission, new), [rng])[0]
 
 
 class Draws:
@@ -236,47 +187,7 @@ class Draws:
                     fix="set mean and variance in [model], or a threshold in the unit of the values",
                 )
             draw = self._source.draw([again])[0]
-            self._drawn[number] = Draw(number, draw.values, draw.hyperparameters)
-
-
-def knowing(mission: Mission) -> Mission:
-    """Return the mission as if it began with the survey of its world, if any, and its earlier readings.
-
-    Of the earlier readings, those that repeat a row of the survey are left out.
-    """
-    survey, earlier = mission.world.field, mission.earlier
-    if not isinstance(survey, TableField):
-        return mission
-    readings, most = survey.readings, min(MOST_SURVEYED, MOST_EARLIER - len(earlier.values))
-    kept = np.unique(np.linspace(0, len(readings.values) - 1, most).round().astype(np.intp))
-    if readings.noise_variances is not None:
-        sds = np.sqrt(readings.noise_variances)
-    elif survey.scale.transform == "log":
-        sds = survey.noise_sd * np.abs(readings.values)
-    else:
-        sds = np.full(len(readings.values), survey.noise_sd)
-    rows = {(*site, value) for site, value in zip(readings.sites.tolist(), readings.values, strict=True)}
-    pairs = zip(earlier.sites.tolist(), earlier.values, strict=True)
-    new = np.array([(*site, value) not in rows for site, value in pairs], dtype=bool)
-    return replace(
-        mission,
-        prior=Prior(
-            np.concatenate([readings.sites[kept], earlier.sites[new]]),
-            np.concatenate([readings.values[kept], earlier.values[new]]),
-            np.concatenate([sds[kept], earlier.noise_sds[new]]),
-            mean=earlier.mean,
-        ),
-    )
-
-
-def _drawn(surface: Surface, generators: Sequence[np.random.Generator]) -> list[Array]:
-    """Return one joint draw (N,) of the function at the sites with each generator."""
-    if surface.size > _WHOLE:
-        return [surface.draws(1, rng, apart=_APART)[:, 0] for rng in generators]
-    covariance = surface.covariance()
-    covariance[np.diag_indices_from(covariance)] += _JITTER * float(np.max(surface.variance, initial=0.0))
-    factor = cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
-    return [surface.mean + factor @ rng.standard_normal(surface.size) for rng in generators]
+            self._drawn[number] = replace(draw, number=number)
 
 
 def _members(agent: Agent) -> tuple[list[Surface], list[Hyperparameters], Array]:
@@ -339,7 +250,8 @@ def _words(agent: Agent, members: Sequence[Hyperparameters], spread: Array | Non
     )
     if agent.readings:
         sets = "" if len(members) == 1 else f"; {len(members)} sets of hyperparameters, by their weights"
-        return f"the posterior given {_readings_words(mission)}: {numbers}{sets}"
+        known = counted(len(mission.earlier.values), "reading")
+        return f"the posterior given {known}: {numbers}{sets}"
     numbers += f", {_mean_words(mission, members[0].scale)}"
     if spread is None:
         return f"the prior as [model] states it: {numbers}"
@@ -360,26 +272,47 @@ def _mean_words(mission: Mission, scale: ValueScale) -> str:
     return f"mean {level}{' (the threshold)' if at_threshold else ''}"
 
 
-def _readings_words(mission: Mission) -> str:
-    """Return which readings are known: `mission` begins with the survey, too."""
-    return counted(len(mission.earlier.values), "reading")
+def _words_on_survey(mission: Mission, survey: TableField) -> str:
+    """Return where the fields of a surveyed world come from."""
+    table = len(survey.belief.sites)
+    further = 0 if survey.known is None else len(survey.known.sites) - table
+    lengths = [
+        f"{length:.3g} {axis.unit}".rstrip()
+        for length, axis in zip(survey.length_scales, mission.world.domain.axes, strict=True)
+    ]
+    log = ", of the logarithm" if survey.scale.transform == "log" else ""
+    return (
+        f"the process fitted to the survey of the world ({counted(table, 'reading')}"
+        + (f", and {counted(further, 'earlier reading')}" if further else "")
+        + f"): {survey.kernel.name}, length scale{'s' if len(lengths) > 1 else ''} "
+        f"{' and '.join(lengths)}, variance {survey.kernel.variance * survey.scale.scale**2:.3g}{log}"
+    )
 
 
-def _notes(mission: Mission, *, drawn: bool) -> list[str]:
-    """Return what the user should know of the drawn fields."""
-    model, notes = mission.model, list[str]()
+def _defaults(mission: Mission, *, drawn: bool) -> list[str]:
+    """Return a note if what [model] leaves out decides what the drawn fields look like."""
+    model = mission.model
     missing = [name for name in ("length_scales", "variance") if getattr(model, name) is None]
     if model.mean in (None, "linear") and mission.earlier.mean is None:
         missing.append("mean")
-    if drawn and missing:
-        notes.append(
-            f"[model] does not state {' or '.join(missing)}: its defaults decide what the fields look like. "
-            "State what you know, or begin with earlier readings (--prior)"
-        )
-    if isinstance(mission.world.field, TableField):
+    if not (drawn and missing):
+        return []
+    return [
+        f"[model] does not state {' or '.join(missing)}: its defaults decide what the fields look like. "
+        "State what you know, or begin with earlier readings (--prior)"
+    ]
+
+
+def _notes(mission: Mission) -> list[str]:
+    """Return what the user should know of the drawn fields."""
+    notes, survey = list[str](), mission.world.field
+    if isinstance(survey, TableField):
         notes.append("the fields agree with the survey of the world: it must not have changed since")
-        if len(mission.world.field.readings.values) > MOST_SURVEYED:
-            notes.append(f"of the survey, {MOST_SURVEYED} readings are used, evenly taken")
+        if survey.draw is None:
+            notes.append(
+                "fieldbo run simulates the mean of the fit, in which missions score better than in these "
+                'fields; set truth = "draw" in [field] of the world to have it simulate them'
+            )
     if not mission.world.sensor.declares_noise:
         notes.append(
             "the sensor declares no noise: a tenth of the spread of each field is assumed; set noise_sd in "

@@ -149,7 +149,8 @@ def in_field(mission: Mission, draw: Draw, battery: float) -> Mission:
 
     A threshold at a quantile of the true values becomes that of the drawn field.
     """
-    world = replace(mission.world, field=draw.field(mission), draw=draw.number)
+    number = draw.number if draw.of_world is None else draw.of_world
+    world = replace(mission.world, field=draw.field(mission), draw=number)
     if not world.sensor.declares_noise:
         noise_sd = _UNDECLARED * float(np.std(draw.values))
         world = replace(world, sensor=replace(world.sensor, noise_sd=noise_sd))

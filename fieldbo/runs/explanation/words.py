@@ -13,7 +13,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.homewards import WHY
 from fieldbo.agent.state import WANTED
-from fieldbo.belief.confidence import value_at
+from fieldbo.belief.confidence import best_by_mean, value_at
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
@@ -21,6 +21,7 @@ from fieldbo.domain.words import place_text
 from fieldbo.messages import Action, Command, EndReason, Observation, Query
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.choice import LEFT
+from fieldbo.results.answers import best_measured
 from fieldbo.runs.explanation.tables import (
     SET_KEYS,
     best_bound,
@@ -315,7 +316,22 @@ def reasons_for(
     if (bound := best_bound(agent, why)) is not None:
         side = "at most" if mission.question.sign < 0 else "at least"
         reasons["best so far"] = f"{side} {quantity.amount(bound)} on average, by the confidence bound"
+    cost |= _best_measured(agent)
     return reasons | cost | _other(agent, why, settings, hidden={"set"} if controlled else set())
+
+
+def _best_measured(agent: Agent) -> dict[str, str]:
+    """Return the best measured place of an optimum, unless it is the best one by the fit, too."""
+    model = agent.online_model
+    rows = np.flatnonzero(model.believed)
+    data = model.data(rows[rows >= model.earlier])
+    best = best_measured(agent.mission, data.sites, data.values, data.noise_variances)
+    if best is None:
+        return {}
+    at = place(agent.domain, best.point)
+    if at == place(agent.domain, best_by_mean(agent.surface, agent.domain)[0]):
+        return {}
+    return {"best measured": f"{agent.mission.world.quantity.amount(best.value)} at {at}"}
 
 
 def _other(
@@ -383,7 +399,7 @@ def _doubt(
     """
     text = "the answer does not count yet: "
     if unseen:
-        return f"{text}the readings leave gaps, and this site is in the widest that can be reached"
+        return f"{text}the readings leave gaps, and this is the place that says most about what they hide"
     if unfitted:
         return f"{text}the latest fit has not seen all readings"
     return (

@@ -1,27 +1,32 @@
-"""A field from a CSV of scattered readings: the mean of the Gaussian process fitted to them.
+"""A field from a CSV of scattered readings: a draw of the Gaussian process fitted to them, or its mean.
 
-Bogunovic et al. (2016, section 4) treat their survey of a lake in this way.
+Bogunovic et al. (2016, section 4) use the mean of such a fit to their survey of a lake. The mean is smoother
+than the lake: missions score better in it than on the water. A draw varies around it as the place may.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, frozen_array
+from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
-from fieldbo.belief.kernels import kernel
+from fieldbo.belief.kernels import Stationary, kernel
 from fieldbo.belief.marginal_likelihood import LogNormalPrior, fit_kernel
 from fieldbo.belief.posterior import Belief
+from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
+from fieldbo.world.fields.joint_draw import DrawnFromBelief, joint
 from fieldbo.world.readings import Readings, inside, read_readings
 from fieldbo.world.survey_validation import Score, Validation
 
@@ -34,7 +39,7 @@ _WORTHLESS = 0.1
 
 @dataclass(frozen=True, eq=False)
 class TableField(Field):
-    """The mean of the process fitted to a table, and how well it predicts.
+    """The process fitted to a table, of which the truth is the mean or a draw, and how well it predicts.
 
     Attributes
     ----------
@@ -50,6 +55,12 @@ class TableField(Field):
         Root mean square error of predicting each site from all others, in the user's unit.
     loo_coverage : float
         Fraction of readings inside the 90% interval of that prediction.
+    domain : Domain, optional
+        Over whose sites the truth is drawn.
+    draw : int, optional
+        Which draw the truth is; None for the mean.
+    known : Belief, optional
+        From which it is drawn, if more is known than the table; by default `belief`.
     """
 
     readings: Readings
@@ -61,6 +72,9 @@ class TableField(Field):
     loo_coverage: float
     notes: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
+    domain: Domain | None = None
+    draw: int | None = None
+    known: Belief | None = None
 
     @property
     def fitted_to(self) -> Array:
@@ -74,8 +88,51 @@ class TableField(Field):
         return 1.0 - self.loo_rmse**2 / variance if variance > 0 else 0.0
 
     def values(self, sites: Array, time_s: float = 0.0) -> Array:
-        """Return the fitted values (N,) at `sites` (N, d), in the user's unit."""
-        return self.scale.to_user(self.belief.mean(sites))
+        """Return the true values (N,) at `sites` (N, d), in the user's unit."""
+        if self.draw is None:
+            return self.scale.to_user(self.belief.mean(sites))
+        return self._drawn.values(sites)
+
+    @cached_property
+    @on_one_blas_thread
+    def _drawn(self) -> DrawnFromBelief:
+        assert self.domain is not None
+        assert self.draw is not None
+        known = self.belief if self.known is None else self.known
+        (y,) = joint(Surface(known, self.domain.sites), [stream(self.draw, "field")])
+        at_sites = frozen_array(self.scale.to_user(y))
+        return DrawnFromBelief(self.domain, at_sites, self.kernel, self.scale, known.mean)
+
+    @property
+    def kernel(self) -> Stationary:
+        """The fitted kernel, in model units."""
+        assert isinstance(self.belief.kernel, Stationary)
+        return self.belief.kernel
+
+    def knowing(self, sites: Array, values: Array, noise_sds: Array) -> TableField:
+        """Return the field whose draws also pass through further readings, as far as their noise allows.
+
+        Readings that repeat a row of the table are left out, and so are values that have no logarithm if the
+        fit needs one.
+
+        Parameters
+        ----------
+        sites : (n, d) array
+        values : (n,) array
+            In the user's unit.
+        noise_sds : (n,) array
+        """
+        rows = zip(self.readings.sites.tolist(), self.readings.values.tolist(), strict=True)
+        table = {(*site, value) for site, value in rows}
+        pairs = zip(sites.tolist(), values.tolist(), strict=True)
+        new = np.array([(*site, value) not in table for site, value in pairs], dtype=bool)
+        new &= self.scale.usable(values)
+        if not new.any():
+            return self
+        noise = self.scale.noise_to_model(np.square(noise_sds[new]), values[new])
+        return replace(
+            self, known=self.belief.condition_on(sites[new], self.scale.to_model(values[new]), noise)
+        )
 
     def validation(self, places: Array) -> Validation | None:
         """Return how well the field predicts what was left out; None if there are too few readings to tell.
@@ -206,9 +263,12 @@ class Table(FieldKind):
     """Name of the kernel."""
     transform: Transform = "none"
     """Use ``"log"`` for skewed, positive values."""
+    truth: Literal["mean", "draw"] = "mean"
+    """What simulations take for the truth: ``"draw"``, a field that could be, another one for each *draw* of
+    the mission; or the mean of the fit, which is smoother than the place."""
 
     def make(self, domain: Domain, draw: int, folder: Path | None) -> TableField:
-        """Return the fitted field; it is the same for every draw."""
+        """Return the fitted field; unless the truth is drawn, it is the same for every draw."""
         if folder is None:
             raise InputError("a table field needs a folder", expected="a world loaded from a file")
         path = inside(folder, self.file, where="field.file")
@@ -219,5 +279,30 @@ class Table(FieldKind):
                 expected=f"{domain.dimension}, one per axis",
                 where="field.axes",
             )
-        readings = read_readings(path, columns, self.value, self.noise_sd, self.channels)
-        return fit_table(readings, domain.extent, self.kernel, self.transform, str(path))
+        if self.truth == "draw" and (domain.continuous or domain.control_sets):
+            raise InputError(
+                'truth = "draw" in a domain without sites',
+                expected='truth = "mean", or a domain of kind grid or lattice',
+                where="field.truth",
+            )
+        changed = path.stat().st_mtime_ns if path.exists() else 0
+        table = _Table(path, changed, columns, self.value, self.noise_sd, self.channels)
+        field = _fitted(table, tuple(domain.extent.tolist()), self.kernel, self.transform)
+        return replace(field, domain=domain, draw=draw if self.truth == "draw" else None)
+
+
+class _Table(NamedTuple):
+    """A file as it was at a time, and what is read from it."""
+
+    path: Path
+    changed_ns: int
+    axes: tuple[str, ...]
+    value: str
+    noise_sd: str | None
+    channels: tuple[str, ...]
+
+
+@lru_cache(maxsize=4)  # advice and comparisons run missions in many draws of one fit
+def _fitted(table: _Table, extent: tuple[float, ...], kernel_name: str, transform: Transform) -> TableField:
+    readings = read_readings(table.path, table.axes, table.value, table.noise_sd, table.channels)
+    return fit_table(readings, np.array(extent), kernel_name, transform, str(table.path))
