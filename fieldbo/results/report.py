@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fieldbo.agent.unseen import MOST_AXES
-from fieldbo.belief.covering import distance_text
+from fieldbo.belief.covering import MOST_AXES, distance_text
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.words import compared
 from fieldbo.errors import counted
