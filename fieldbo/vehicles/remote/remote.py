@@ -731,6 +731,9 @@ class Remote(Vehicle):
             self._asked_s = now_s
             if latest is not None and connection is not None:
                 connection.ask(self._goals.id_of(latest.id))
+                if latest.progress is Progress.LOST and not self._track.heard:
+                    # One that it never received has no outcome, but when cancelled it says where it is.
+                    connection.cancel(self._goals.id_of(latest.id))
         sent = self._book.was_sent(entry)
         if watchdog.expired:
             self._settle(Lost(entry.id, self._contact.silence, sent))
