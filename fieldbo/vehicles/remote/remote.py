@@ -633,6 +633,9 @@ class Remote(Vehicle):
         if result.part in known or (entry.progress.settled and not known):
             return  # a repetition, or of an order that was rejected
         self._settle(self._filter.observation(entry, result, is_there=is_there))
+        connection = self._contact.connection
+        if result.last and len(known) < result.part and self._detector is None and connection is not None:
+            connection.ask(result.goal)  # for the parts before it, which are late or lost
 
     def _is_there(self, entry: Entry, overdue: bool) -> bool:
         """Return True if the robot has not moved on since it finished an order, as far as is known.
