@@ -84,8 +84,10 @@ def go_on_home(agent: AgentState, vehicle: int) -> GoHome | Stop:
 def _is_hopeless(state: VehicleState) -> bool:
     """Return False where a vehicle may be nearer to its home than is known: it was lost on its way there.
 
-    It has nothing better to do than to go on.
+    It has nothing better to do than to go on. Nor has one for whose sake somebody has resumed the run.
     """
+    if state.sent_again:
+        return False
     return not 0 < state.trips_lost <= _LOST_TRIPS or state.heard_s > state.lost_s
 
 

@@ -106,6 +106,8 @@ class VehicleState(Affordability):
         Whether waiting for the vehicle was given up.
     home_tries : int
         How often it failed to come home since it last did.
+    sent_again : bool
+        Whether somebody has resumed the run so that it is sent home: it is, once, whatever its battery shows.
     paused_by : frozenset of str
         Names of the holds for which it gets no orders at present; an operator's pause has the name "".
     pauses : list of Pause
@@ -145,6 +147,7 @@ class VehicleState(Affordability):
     lost_in_a_row: int = 0
     abandoned: bool = False
     home_tries: int = 0
+    sent_again: bool = False
     paused_by: frozenset[str] = frozenset()
     pauses: list[Pause] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
@@ -184,6 +187,7 @@ class VehicleState(Affordability):
         """Have a vehicle that did not come home sent there again."""
         self._in_touch()
         self.home_tries = self.trips_lost = self.unsent_trips = 0
+        self.sent_again = True
         self.turn(Turn.SENT_HOME)
 
     def reopen(self) -> None:
@@ -204,6 +208,7 @@ class VehicleState(Affordability):
         if isinstance(order, Recharge):  # how long it takes says nothing about the durations of moves
             self.time_ledger.entries[order.id].price = math.nan
         self.came_home &= isinstance(order, Recharge)
+        self.sent_again = False
         self.queue.append(order)
 
     def can_repeat(self, order: Order) -> bool:

@@ -113,6 +113,19 @@ def test_a_vehicle_that_cannot_pay_for_the_trip_is_not_sent_once_more():
     assert agent.vehicles[0].stranded
 
 
+def test_a_vehicle_for_whose_sake_a_run_is_resumed_is_sent_home_once_whatever_its_battery_shows():
+    agent, trip = agent_out()
+    agent.tell(Lost(trip.id, "silence"))
+    hear(agent, remaining=0.5)
+    for _ in range(2):
+        assert agent.ask() == Stop(EndReason.STEP_LIMIT)
+        agent.vehicles[0].try_home_again()
+        trip = agent.ask()
+        assert isinstance(trip, GoHome)
+        here = agent.vehicles[0].position
+        agent.tell(replace(trip.observed(), complete=False, position=here, cost=0.0))
+
+
 def test_a_trip_home_that_is_broken_off_is_asked_for_once_more():
     agent, trip = agent_out()
     half = 0.5 * agent.vehicles[0].position

@@ -12,7 +12,7 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import VehicleError
-from fieldbo.messages import Correction, GoHome, Lost, Observation, Query, Rejected
+from fieldbo.messages import Correction, GoHome, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.policies.baselines import Random
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
@@ -345,6 +345,27 @@ def test_after_a_resume_a_robot_without_positions_is_not_taken_to_be_at_the_star
         )
     assert not wire.sent
     assert any(isinstance(e, Lost) and "no safe route is known" in e.reason for e in events)
+
+
+@pytest.mark.parametrize("order", [query(1, [4, 4]), GoHome(0, "run/1", np.zeros(2))])
+def test_a_robot_without_positions_that_never_received_its_order_is_found_again(mission, order):
+    """The planner was killed before the order left, so the robot has no outcome of it."""
+    done = Observation("run/0", [[16.0, 0.0]], [0.5], [0.01], [1.0], [16.0, 0.0], 5.0, time_s=5.0)
+    with vehicle_of(mission, Reports(first=()), least_s=1.0) as vehicle:
+        wire = vehicle.link.wire
+        none = {"sites": np.empty((0, 2)), "values": np.empty(0), "seconds": np.empty(0), "cost": 0.0}
+        wire.cancel = lambda goal: wire.hear(answer(goal.removesuffix("#s"), [16, 0], complete=False, **none))
+        vehicle.resume([query(0, [16, 0]), order], [done])
+        vehicle.send(order)
+        again = GoHome(0, "run/2", np.zeros(2))
+        events = until(
+            vehicle, lambda e: any(isinstance(x, Lost) for x in e), 5.0, lambda: wire.hear(Heartbeat())
+        )
+        vehicle.send(again)
+        events += until(vehicle, lambda e: bool(wire.sent), 5.0, lambda: wire.hear(Heartbeat()))
+    assert [type(e) for e in events if not isinstance(e, Telemetry)] == [Lost, Observation]
+    assert [goal.id for goal in wire.sent] == ["run/2#s"]
+    assert through_the_wall(wire.sent[-1], [16, 0]) == 0.0
 
 
 def test_a_robot_that_goes_home_by_itself_has_to_report_position_and_battery(mission):

@@ -632,6 +632,24 @@ def test_a_part_that_arrives_after_the_last_one_still_counts_once():
     assert all(e.time_s <= seen[0].time_s for e in seen)
 
 
+def test_a_part_that_was_lost_is_asked_for():
+    with remote("stuck:0") as vehicle:
+        vehicle.send(QUERY)
+        vehicle.events(0.05)
+        asked = []
+        vehicle.link.wires[-1].ask = asked.append
+        part(vehicle, 0, [1.0, 0.5], part=0, last=False, cost=1.0)
+        part(vehicle, 0, [2.0, 1.0], part=2, last=True, cost=1.0)
+        events = [e for _ in range(4) for e in vehicle.events(0.05)]
+        assert asked == ["run/0#s"]
+        part(vehicle, 0, [1.5, 0.7], part=1, last=False, cost=0.5)
+        part(vehicle, 0, [2.0, 1.0], part=2, last=True, cost=1.0)
+        events += [e for _ in range(4) for e in vehicle.events(0.05)]
+    seen = [(e.part, e.cost) for e in events if isinstance(e, Observation)]
+    assert seen == [(0, 1.0), (2, 1.0), (1, 0.5)]
+    assert asked == ["run/0#s"]
+
+
 def test_a_late_part_of_unknown_cost_charges_no_more_than_the_order_was_declared_at():
     with remote("stuck:0") as vehicle:
         vehicle.send(QUERY)

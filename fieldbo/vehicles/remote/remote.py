@@ -633,6 +633,9 @@ class Remote(Vehicle):
         if result.part in known or (entry.progress.settled and not known):
             return  # a repetition, or of an order that was rejected
         self._settle(self._filter.observation(entry, result, is_there=is_there))
+        connection = self._contact.connection
+        if result.last and len(known) < result.part and self._detector is None and connection is not None:
+            connection.ask(result.goal)  # for the parts before it, which are late or lost
 
     def _is_there(self, entry: Entry, overdue: bool) -> bool:
         """Return True if the robot has not moved on since it finished an order, as far as is known.
@@ -731,6 +734,9 @@ class Remote(Vehicle):
             self._asked_s = now_s
             if latest is not None and connection is not None:
                 connection.ask(self._goals.id_of(latest.id))
+                if latest.progress is Progress.LOST and not self._track.heard:
+                    # One that it never received has no outcome, but when cancelled it says where it is.
+                    connection.cancel(self._goals.id_of(latest.id))
         sent = self._book.was_sent(entry)
         if watchdog.expired:
             self._settle(Lost(entry.id, self._contact.silence, sent))
