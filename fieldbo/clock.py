@@ -7,6 +7,7 @@ really takes place elsewhere, in another process or at the other end of a socket
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from queue import SimpleQueue
@@ -58,4 +59,44 @@ class Clock:
 
 
 MACHINE_CLOCK = Clock()
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def duration_text(seconds: float, *, about: bool = False) -> str:
+    """Return a duration as people say it, in its two largest units.
+
+    Parameters
+    ----------
+    seconds : float
+        0 or more.
+    about : bool
+        Whether one unit says enough, as for an estimate.
+
+    Examples
+    --------
+    >>> duration_text(404), duration_text(38.4), duration_text(0.25), duration_text(7200)
+    ('6 min 44 s', '38.4 s', '0.25 s', '2 h')
+    >>> duration_text(90_061), duration_text(404, about=True), duration_text(5000, about=True)
+    ('1 d 1 h', '7 min', '83 min')
+    """
+    if not math.isfinite(seconds):
+        return f"{seconds} s"
+    if about:
+        short = f"{max(1.0, float(f'{seconds:.1g}')):g} s"
+        long = f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+        return short if seconds < 90 else long
+    if seconds < 59.95:
+        return f"{seconds:.3g} s"
+    first = next(k for k, (_, size) in enumerate(_UNITS) if seconds >= size - 0.5)
+    # Rounded to the smaller of the two units that are shown, so that 3,599.7 s are an hour.
+    finest = _UNITS[min(first + 1, len(_UNITS) - 1)][1]
+    left = round(seconds / finest) * finest
+    parts = []
+    for name, size in _UNITS:
+        count, left = divmod(left, size)
+        parts += [f"{count:.0f} {name}"] if count else []
+    return " ".join(parts)
+
+
 """By which everything waits unless it is given another clock."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.affordability import Affordability
+from fieldbo.clock import duration_text
 from fieldbo.costs.chain import Modular
 from fieldbo.costs.limits import Limit
 from fieldbo.messages import Query
@@ -104,7 +105,7 @@ class _Start:
     def _name(self) -> str:
         spec = self.mission.vehicles[0]
         if self.limit.name == "time":
-            return f"the time limit of {spec.time_limit_s:g} s"
+            return f"the time limit of {duration_text(spec.time_limit_s or 0.0)}"
         return f"the battery of {spec.battery:g} {self.mission.world.cost_unit}"
 
     def _enough(self) -> str:
@@ -126,10 +127,11 @@ class _Start:
         spec = self.mission.vehicles[0]
         unit, reserve = self.mission.world.cost_unit, spec.reserve
         if self.limit.name == "time":
-            unit, reserve = "s", 0.0
+            reserve = 0.0
         parts = {"the trip home": spec.home is not None, "margin": spec.margin, "reserve": reserve}
         included = " and ".join(part for part, present in parts.items() if present)
-        price = f"{self._needed(sites, level, sets) * (1.0 + spec.margin) + reserve:.4g} {unit}"
+        needed = self._needed(sites, level, sets) * (1.0 + spec.margin) + reserve
+        price = duration_text(needed) if self.limit.name == "time" else f"{needed:.4g} {unit}"
         return f"{price} with {included}" if included else price
 
 

@@ -87,9 +87,10 @@ def advise(
     from fieldbo.cli.pictures import checked
     from fieldbo.cli.settings import overrides
     from fieldbo.cli.terminal import console, continued_if_repeated
+    from fieldbo.clock import duration_text
     from fieldbo.results import plot
     from fieldbo.runs.advice.advise import advise as advise_on
-    from fieldbo.runs.advice.advise import folder_of, in_words
+    from fieldbo.runs.advice.advise import folder_of
 
     checked(format, width)
     out_to, folder = console(), folder_of(mission, out)
@@ -116,7 +117,7 @@ def advise(
             jobs=jobs,
             seed=seed,
             patient=yes,
-            on_estimate=lambda s: progress.print(f"this takes about {in_words(s)}"),
+            on_estimate=lambda s: progress.print(f"this takes about {duration_text(s, about=True)}"),
             on_progress=show,
         )
     out_to.print(str(advice), soft_wrap=True, markup=False)

@@ -22,7 +22,9 @@ _LEAST, _MOST = 1e-6, 1e9
 """Range of amounts in metres, seconds and m/s, so that no cost overflows."""
 
 
-def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
+def make_place(
+    name: str, table: dict[str, Any], given: Mapping[str, Any], overwrite: bool = False
+) -> list[str]:
     """Make a place on the Earth."""
     from fieldbo.errors import InputError, counted
     from fieldbo.mission.catalogue import name_of
@@ -76,7 +78,7 @@ def make_place(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> li
         missing=tuple(given["missing"] or ()),
         mission=asked,
     )
-    made, place = make_place_world(name, survey)
+    made, place = make_place_world(name, survey, overwrite=overwrite)
     try:
         plot.save(plot.place_picture(made.loaded.world, made.field.readings), picture)
     except OSError as error:

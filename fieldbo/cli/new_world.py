@@ -70,7 +70,7 @@ FittedModel = Annotated[
     typer.Option(
         "--fitted-model",
         help="Begin the mission with the model fitted to the table. Use it for live missions: in simulation, "
-        "scores would be too good, because the truth is that same fit.  "
+        "scores would be too good, because the truth comes from that same fit.  "
         "[default: learn from the mission's readings]",
         rich_help_panel=_MISSION,
     ),
@@ -286,6 +286,13 @@ def world(
         Goal | None, typer.Option(help="Goal of the mission.  [default: minimise]", rich_help_panel=_CELL)
     ] = None,
     fitted_model: FittedModel = False,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace",
+            help="Overwrite a world and a mission of this name; other files in the world's folder stay.",
+        ),
+    ] = False,
 ) -> None:
     """Make a world and its first mission from a log, a survey, or the trials of a factory cell.
 
@@ -308,7 +315,7 @@ def world(
     table["fitted_model"] = fitted_model
     if cell:
         _reject({"x": x, "y": y, "channel": channel} | of_mission | of_place, "of a survey", "with --cell")
-        lines = _cell(name, table, of_cell)
+        lines = _cell(name, table, of_cell, replace)
     else:
         _reject(of_cell, "of a cell", "without --cell")
         columns = {"x": x, "y": y, "channels": tuple(channel or ())}
@@ -316,9 +323,10 @@ def world(
             of_place |= recognised(csv)
         placed = any(given is not None for given in of_place.values())
         if placed:
-            lines = make_place(name, table | columns | {"value_unit": unit or ""}, of_mission | of_place)
+            texts = {"value_unit": unit or ""}
+            lines = make_place(name, table | columns | texts, of_mission | of_place, replace)
         else:
-            lines = _survey(name, table | columns, of_mission | of_place)
+            lines = _survey(name, table | columns, of_mission | of_place, replace)
     typer.echo("\n".join(lines))
 
 
@@ -336,7 +344,7 @@ def _reject(options: Mapping[str, Any], whose: str, when: str) -> None:
             )
 
 
-def _cell(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
+def _cell(name: str, table: dict[str, Any], given: Mapping[str, Any], overwrite: bool) -> list[str]:
     """Make a factory cell."""
     from fieldbo.errors import InputError
     from fieldbo.mission.new.cell import make_cell
@@ -361,10 +369,10 @@ def _cell(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[st
         cost_unit="EUR" if cost_unit is None else cost_unit,
         goal="minimise" if goal is None else goal.value,
     )
-    return report(make_cell(name, cell), "rows")
+    return report(make_cell(name, cell, overwrite=overwrite), "rows")
 
 
-def _survey(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
+def _survey(name: str, table: dict[str, Any], given: Mapping[str, Any], overwrite: bool) -> list[str]:
     """Make a survey in metres that is not placed on the Earth."""
     from fieldbo.errors import InputError
     from fieldbo.mission.new.survey import Survey, make_world
@@ -380,4 +388,5 @@ def _survey(name: str, table: dict[str, Any], given: Mapping[str, Any]) -> list[
     measured(given, "battery", "s", "the unit of costs", assumed)
     side: BelowOrAbove = "above" if given["side"] is None else given["side"].value
     asked = {option: given[option] for option in ("quantile", "threshold", "battery")}
-    return report(make_world(name, Survey(**table, **asked, side=side)), "readings", assumed)
+    survey = Survey(**table, **asked, side=side)
+    return report(make_world(name, survey, overwrite=overwrite), "readings", assumed)

@@ -207,14 +207,19 @@ def _progress(step: Step, mission: Mission) -> str:
 def _reached(step: Step, mission: Mission) -> str:
     """Return the battery left, the number of stops and the score."""
     from fieldbo.belief.question import Optimum
+    from fieldbo.clock import duration_text
     from fieldbo.errors import counted
     from fieldbo.results.formatting import extreme, rounded
 
     question, world = mission.question, mission.world
-    left = rounded(step.remaining, sum(vehicle.battery for vehicle in mission.vehicles))
+    if world.cost_unit == "s":
+        left = duration_text(max(0.0, step.remaining))
+    else:
+        whole = sum(vehicle.battery for vehicle in mission.vehicles)
+        left = f"{rounded(step.remaining, whole)} {world.cost_unit}"
     several = mission.vehicles[0].batteries
     battery = f" in battery {step.battery} of {several}" if several > 1 else ""
-    head = f"{left} {world.cost_unit} left{battery}, {counted(step.step, 'stop')}, "
+    head = f"{left} left{battery}, {counted(step.step, 'stop')}, "
     if isinstance(question, Optimum):
         regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"
         return f"{head}{extreme(question)} estimate {world.quantity.amount(step.reported_value)}{regret}"

@@ -7,6 +7,7 @@ import shapely
 
 from fieldbo.belief.covering import distance_text
 from fieldbo.belief.question import Optimum
+from fieldbo.clock import duration_text
 from fieldbo.costs.chain import Modular
 from fieldbo.costs.control_sets import Subset
 from fieldbo.domain.axes import Axis
@@ -60,7 +61,7 @@ def _battery(spec: VehicleSpec, unit: str) -> str:
     """Return the battery, or how many there are and how long a change takes."""
     if spec.recharge is None:
         return f"{spec.battery:g} {unit}"
-    changed = f"changed at {spec.recharge.at} in {spec.recharge.takes_s:g} s"
+    changed = f"changed at {spec.recharge.at} in {duration_text(spec.recharge.takes_s)}"
     return f"{counted(spec.batteries, 'battery', 'batteries')} of {spec.battery:g} {unit}, {changed}"
 
 
@@ -122,7 +123,7 @@ def _limits(mission: Mission) -> list[str]:
     if spec.margin:
         limits.append(f"margin {100 * spec.margin:g}%")
     if spec.time_limit_s is not None:
-        limits.append(f"at most {spec.time_limit_s:g} s")
+        limits.append(f"at most {duration_text(spec.time_limit_s)}")
     if mission.max_steps is not None:
         limits.append(f"at most {mission.max_steps} steps")
     if (most := mission.most_readings_per_site) is not None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeFloat
 
+from fieldbo.clock import duration_text
 from fieldbo.errors import InputError, printable
 from fieldbo.messages import LONGEST_CHANNEL
 from fieldbo.validation import settings
@@ -33,7 +34,7 @@ class Hold:
     --------
     >>> wind = Hold("wind", above=8, release_below=6, delay_s=60)
     >>> wind.in_words
-    'above 8, until below 6 for 60 s'
+    'above 8, until below 6 for 1 min'
     >>> [wind.zone(value).name for value in (8.1, 7.0, 5.9)]
     ['BEYOND', 'BETWEEN', 'CLEAR']
     """
@@ -113,15 +114,15 @@ class Hold:
 
     @property
     def release_in_words(self) -> str:
-        """When it may go on: ``below 6 for 60 s``."""
-        stay = f" for {self.delay_s:g} s" if self.delay_s else ""
+        """When it may go on: ``below 6 for 1 min``."""
+        stay = f" for {duration_text(self.delay_s)}" if self.delay_s else ""
         if self.above is not None:
             return f"below {self.release_below:g}{stay}"
         return f"above {self.release_above:g}{stay}"
 
     @property
     def in_words(self) -> str:
-        """The whole hold: ``above 8, until below 6 for 60 s``."""
+        """The whole hold: ``above 8, until below 6 for 1 min``."""
         until = "an operator continues" if self.latch else self.release_in_words
         return f"{self.limit_in_words}, until {until}"
 

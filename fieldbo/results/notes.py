@@ -16,6 +16,7 @@ from fieldbo.agent.stopping import gaps_of, one_sided
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.clock import duration_text
 from fieldbo.domain.words import place_text
 from fieldbo.errors import counted
 from fieldbo.messages import (
@@ -150,7 +151,7 @@ def _commands(agent: Agent) -> Iterator[str]:
             what = f"{counted(len(pauses), 'hold')} for {hold}" if hold else counted(len(pauses), "pause")
             if seconds or spent:
                 drained = rounded(spent, vehicle.spec.battery)
-                yield f"{what}: {seconds:,.0f} s, and {drained} {unit} of the battery"
+                yield f"{what}: {duration_text(seconds)}, and {drained} {unit} of the battery"
 
 
 def _unread(agent: Agent) -> Iterator[str]:
@@ -204,7 +205,7 @@ def _ending(vehicle: VehicleState, limit: str, unit: str) -> str:
     elif spec.reserve:
         amounts += f" (including {rounded(min(left, spec.reserve), spec.battery)} of reserve)"
     if spec.time_limit_s is not None:
-        amounts += f" and {rounded(max(0.0, vehicle.time_ledger.left), spec.time_limit_s)} s"
+        amounts += f" and {duration_text(max(0.0, vehicle.time_ledger.left))}"
     if spec.home is None:
         ended = "stopped"
     else:
@@ -223,8 +224,10 @@ def _overdrawn(vehicle: VehicleState, unit: str) -> Iterator[str]:
     ledgers = [(name, ledger, unit, why) for name, ledger in _batteries(vehicle)]
     for limit, ledger, limit_unit, reason in [*ledgers, ("time limit", vehicle.time_ledger, "s", longer)]:
         if ledger.left < -_ROUNDING * ledger.battery:
-            over = rounded(-ledger.left, ledger.battery)
-            yield f"{limit} overdrawn by {over} {limit_unit}: {reason}"
+            over = f"{rounded(-ledger.left, ledger.battery)} {limit_unit}"
+            if ledger is vehicle.time_ledger:
+                over = duration_text(-ledger.left)
+            yield f"{limit} overdrawn by {over}: {reason}"
 
 
 def _batteries(vehicle: VehicleState) -> Iterator[tuple[str, Ledger]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fieldbo.belief.covering import MOST_AXES, distance_text
+from fieldbo.clock import duration_text
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.words import compared
 from fieldbo.errors import counted
@@ -28,6 +29,7 @@ _ENDINGS = {
 _HECTARE, _HECTARES = 1e4, 10.0  # m2, and the size of a domain from which on areas are in ha
 _NOTHING = 1e-9  # of the domain: such an area is a sum of tiny probabilities
 _MOST_PLACES = 3  # that are not inspected
+_LONG_S = 120.0  # a cost in seconds that is easier to read in minutes
 _SAME = 0.01  # relative difference of planned and real cost that is not worth a mention
 
 
@@ -215,7 +217,7 @@ def _costs(numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "cost", _against_plan(numbers)
     if "time_limit_s" in numbers:
         limit = numbers["time_limit_s"]
-        yield "time", f"{rounded(numbers['time_s'], limit)} of {limit:,g} s"
+        yield "time", f"{duration_text(numbers['time_s'])} of {duration_text(limit)}"
     for level in numbers.get("levels", ()):
         cost = f"{rounded(level['cost'], battery)} {unit}"
         yield f"level {level['level']}", f"{counted(level['readings'], 'reading')} for {cost}"
@@ -226,6 +228,8 @@ def _against_plan(numbers: dict[str, Any]) -> str:
     cost, planned, battery = numbers["cost"], numbers["planned_cost"], numbers["battery"]
     unit, batteries = numbers["cost_unit"], numbers.get("batteries", 1)
     spent = spent_of(cost, battery, unit, numbers.get("batteries_used", 1), batteries)
+    if unit == "s" and cost >= _LONG_S:
+        spent += f" ({duration_text(cost)})"
     if numbers["costs"] == "unknown":
         return f"{spent}, not known beforehand"
     if cost == planned or abs(cost - planned) < _SAME * planned:

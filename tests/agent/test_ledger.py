@@ -621,10 +621,10 @@ def test_what_the_battery_shows_beyond_the_account_is_noted(estimated):
 @pytest.mark.parametrize(
     ("cost", "text"),
     [
-        (5388.0, "5,388 of 6,000 s"),
-        (5391.0, "5,391 of 6,000 s"),
-        (5500.0, "5,500 of 6,000 s, 2% more than the 5,391 planned"),
-        (5391.0 * 71.2, "383,839 of 6,000 s, 71 times the 5,391 planned"),
+        (5388.0, "5,388 of 6,000 s (1 h 30 min)"),
+        (5391.0, "5,391 of 6,000 s (1 h 30 min)"),
+        (5500.0, "5,500 of 6,000 s (1 h 32 min), 2% more than the 5,391 planned"),
+        (5391.0 * 71.2, "383,839 of 6,000 s (4 d 11 h), 71 times the 5,391 planned"),
     ],
 )
 def test_a_cost_is_compared_with_the_plan_if_it_differs_by_a_percent(cost, text):
@@ -652,7 +652,7 @@ def test_a_time_limit_that_ends_a_run_is_reported_as_the_reason(said):
         (["battery=1"], "battery of 1 Wh is not enough for any reading: the cheapest reading takes 1.375 Wh"),
         (
             ["time_limit_s=1"],
-            "time limit of 1 s is not enough for any reading: the cheapest reading takes 1.375 s",
+            "time limit of 1 s is not enough for any reading: the cheapest reading takes 1.38 s",
         ),
         (["battery=60"], None),
     ],

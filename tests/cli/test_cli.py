@@ -382,7 +382,7 @@ def test_check_warns_if_the_battery_is_not_enough_for_the_first_readings(said, s
 
 def test_check_prints_limits_and_how_often_the_model_learns(said):
     text = said("check", "wall-worst-crack", "--set", "agent.time_limit_s=900")
-    assert "limits reserve 4 Wh, margin 10%, at most 900 s model" in text
+    assert "limits reserve 4 Wh, margin 10%, at most 15 min model" in text
     text = said("check", "branin-ei")
     assert "limits at most 140 steps model" in text
     assert "refitted every reading seed" in text

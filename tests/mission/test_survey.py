@@ -364,3 +364,52 @@ def test_without_a_value_the_columns_are_listed_to_choose_from(command):
     assert re.search(r"oxygen +value +41 +1 ", out)
     assert "choose one with --value COL" in err
     assert [p.name for p in Path().iterdir()] == ["s.csv"]
+
+
+def everything():
+    return {str(p): p.read_bytes() for p in sorted(Path().rglob("*")) if p.is_file()}
+
+
+def test_a_world_is_replaced_on_purpose_only_and_what_else_is_there_stays(command):
+    transect()
+    command("new", "world", "lake", *CHL, "--battery", "40 min")
+    Path("worlds/lake/notes.txt").write_text("mine")
+    Path("worlds/other").mkdir()
+    Path("worlds/other/world.toml").write_text("another one")
+    before = everything()
+    code, _, error = command("new", "world", "lake", *CHL, "--battery", "20 min")
+    assert code != 0
+    assert "--replace" in error
+    assert everything() == before
+    code, _, error = command("new", "world", "lake", *CHL, "--battery", "20 min", "--replace")
+    assert code == 0, error
+    after = everything()
+    assert {k for k in before if before[k] != after.get(k)} == {"missions/lake.toml"}
+    assert fieldbo.load_mission("lake").vehicles[0].battery == 1200.0
+
+
+def test_a_replacement_that_fails_leaves_the_old_world(command, monkeypatch):
+    transect()
+    command("new", "world", "lake", *CHL)
+    before, rename, failed = everything(), Path.replace, []
+
+    def failing(self, target):
+        if Path(target) == Path("worlds/lake") and not failed:
+            failed.append(self)
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    code, _, _ = command("new", "world", "lake", *CHL, "--battery", "20 min", "--replace")
+    assert code != 0
+    assert failed
+    assert everything() == before
+
+
+def test_a_folder_that_is_no_world_is_not_replaced(command):
+    transect()
+    Path("worlds/lake").mkdir(parents=True)
+    Path("worlds/lake/photo.jpg").write_text("mine")
+    code, _, error = command("new", "world", "lake", *CHL, "--replace")
+    assert code != 0
+    assert "worlds/lake is no world" in error

@@ -14,6 +14,7 @@ import shapely
 from shapely.geometry import Polygon
 from working_folder import write
 
+from fieldbo.clock import duration_text
 from fieldbo.costs.euclidean import Euclidean
 from fieldbo.costs.transect import Transect
 from fieldbo.domain.axes import Axis
@@ -414,7 +415,7 @@ def test_by_default_the_vehicle_stays_as_long_as_the_worlds_sampling_takes(boat,
     assert len(stays) == len(sites) < len(result.sites)
     assert sum(stays) == mission.world.cost.sampling_s(result.sites).sum()
     (line,) = [line for line in out.splitlines() if line.startswith("travel and stays take about ")]
-    assert line == f"travel and stays take about {result.cost:,.0f} s"
+    assert line == f"travel and stays take about {duration_text(result.cost)}"
 
 
 class Anchored(Simulated):
@@ -462,7 +463,7 @@ def test_the_plan_of_a_run_takes_as_long_as_its_ledger_says(boat, command):
     _, out, _ = command("plan", "once", "--vehicle", boat)
 
     cost = json.loads(Path("once/summary.json").read_text())["cost"]
-    assert f"travel and stays take about {cost:,.0f} s\n" in out
+    assert f"travel and stays take about {duration_text(cost)}\n" in out
 
 
 @pytest.mark.slow
@@ -503,12 +504,12 @@ def test_an_unknown_sampling_time_becomes_a_stay_of_5_s(boat, command, monkeypat
 @pytest.mark.parametrize(
     ("arguments", "warning"),
     [
-        (("--stay", "600"), "more than the battery of 6,000 s"),
+        (("--stay", "600"), "more than the battery of 1 h 40 min"),
         (
             ("--set", "agent.max_steps=3", "--set", "agent.reserve=5900", "--stay", "200"),
-            "less the reserve of 5,900 s",
+            "less the reserve of 1 h 38 min",
         ),
-        (("--stay", "60", "--set", "agent.time_limit_s=900"), "more than the time limit of 900 s"),
+        (("--stay", "60", "--set", "agent.time_limit_s=900"), "more than the time limit of 15 min"),
     ],
 )
 def test_a_plan_that_exceeds_a_limit_of_the_mission_warns(boat, command, arguments, warning):
@@ -625,7 +626,7 @@ def test_each_battery_has_a_plan_that_leads_home_and_costs_what_its_ledger_says(
             for event in result.observations
             if len(event.sites) and account.battery_of[event.order] == number
         ]
-        assert f"battery {number}: travel and stays take about {spent:,.0f} s\n" in out
+        assert f"battery {number}: travel and stays take about {duration_text(spent)}\n" in out
         assert stops(file) == in_file(GROUND.geodetic(sites).tolist())
         assert along(file)[-1] == pytest.approx([0.0, 0.0], abs=1e-3)
 
@@ -683,7 +684,7 @@ def test_a_plan_beyond_its_battery_is_not_uploaded(relay, boat, command, monkeyp
     assert (code, sent) == (2, [])
     said = " ".join(err.split())
     assert f"battery {which[1]}: " in said
-    assert "more than the battery of 700 s" in said
+    assert "more than the battery of 11 min 40 s" in said
     assert not Path(RELAY_PLANS[0]).exists()
 
 
@@ -692,7 +693,7 @@ def test_a_single_plan_beyond_its_battery_is_not_uploaded_either(boat, command, 
     words = ("plan", "lake-lawnmower", "--vehicle", boat, "--set", "model.learn=false")
     code, _, err = command(*words, "--stay", "600", "--upload")
     assert (code, sent) == (2, [])
-    assert "more than the battery of 6,000 s" in " ".join(err.split())
+    assert "more than the battery of 1 h 40 min" in " ".join(err.split())
     code, out, _ = command(*words, "--upload")
     assert (code, len(sent)) == (0, 1)
     assert f"\nuploaded {len(sent[0])} waypoints" in out
@@ -704,7 +705,7 @@ def test_the_time_limit_holds_for_all_batteries_and_their_changes(relay, boat, c
     limit = ("--set", "agent.time_limit_s=9000")
     code, _, err = command("plan", "relay.toml", "--vehicle", boat, "--stay", "700", *limit)
     assert code == 0
-    assert "more than the time limit of 9,000 s" in " ".join(err.split())
+    assert "more than the time limit of 2 h 30 min" in " ".join(err.split())
 
 
 def test_files_of_batteries_that_are_no_longer_used_are_named(relay, boat, command):

@@ -24,15 +24,19 @@ _CHAINS, _ROUNDS, _SAMPLES = 25.0, 10.0, 60.0
 _MOST_STEPS = 200  # if costs are unknown, a cheap control set may be played very often
 
 
-def make_cell(name: str, table: CellTable, folder: Path | None = None) -> NewWorld:
+def make_cell(
+    name: str, table: CellTable, folder: Path | None = None, *, overwrite: bool = False
+) -> NewWorld:
     """Write ``worlds/NAME`` and ``missions/NAME.toml`` in a folder, by default the working directory.
+
+    With `overwrite`, in place of a world and a mission of that name.
 
     Raises
     ------
     InputError
         If the name or the table is not valid, one of the two exists already, or they can't be written.
     """
-    places = new_places(name, folder)
+    places = new_places(name, folder, overwrite=overwrite)
     return CellDraft.fitted(table, table.columns(), table.read()).write(*places)
 
 

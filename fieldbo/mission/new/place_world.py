@@ -200,15 +200,19 @@ def _bounds(outline: Layer) -> tuple[float, float, float, float]:
     return float(west), float(south), float(east), float(north)
 
 
-def make_place_world(name: str, survey: PlaceSurvey, folder: Path | None = None) -> tuple[NewWorld, Place]:
+def make_place_world(
+    name: str, survey: PlaceSurvey, folder: Path | None = None, *, overwrite: bool = False
+) -> tuple[NewWorld, Place]:
     """Write ``worlds/NAME`` and ``missions/NAME.toml`` in a folder, by default the working directory.
+
+    With `overwrite`, in place of a world and a mission of that name.
 
     Raises
     ------
     InputError
         The name, an option or a file is not valid, one of the two exists, or they can't be written.
     """
-    places = new_places(name, folder)
+    places = new_places(name, folder, overwrite=overwrite)
     survey.mission.check(survey.transform)
     outline = survey.extent.read_outline()
     taken = survey.read(outline)

@@ -141,15 +141,17 @@ class Survey(Source):
         check_values_differ(readings, "readings", self)
 
 
-def make_world(name: str, survey: Survey, folder: Path | None = None) -> NewWorld:
+def make_world(name: str, survey: Survey, folder: Path | None = None, *, overwrite: bool = False) -> NewWorld:
     """Write ``worlds/NAME`` and ``missions/NAME.toml`` in a folder, by default the working directory.
+
+    With `overwrite`, in place of a world and a mission of that name.
 
     Raises
     ------
     InputError
         If the name or the survey is not valid, one of the two exists already, or they can't be written.
     """
-    places = new_places(name, folder)
+    places = new_places(name, folder, overwrite=overwrite)
     return SurveyDraft.fitted(survey, survey.columns, survey.read()).write(*places)
 
 

@@ -48,8 +48,11 @@ class Source:
     fitted_model: bool = False
 
 
-def new_places(name: str, folder: Path | None = None) -> tuple[Path, Path]:
-    """Return the places of a new world's folder and of its mission; raise an `InputError` if one is taken."""
+def new_places(name: str, folder: Path | None = None, *, overwrite: bool = False) -> tuple[Path, Path]:
+    """Return the places of a new world's folder and of its mission; raise an `InputError` if one is taken.
+
+    With `overwrite`, a world and a mission of that name may be there.
+    """
     name_of("world", name)
     base = Path() if folder is None else folder
     world, mission = base / "worlds" / name, base / "missions" / f"{name}.toml"
@@ -58,10 +61,19 @@ def new_places(name: str, folder: Path | None = None) -> tuple[Path, Path]:
             raise InputError(
                 f"{path.parent} is not a folder", expected="a folder, or nothing yet", fix="rename that file"
             )
-        if path.exists():
+        if path.exists() and not overwrite:
             raise InputError(
-                f"{path} exists", expected="a new name: nothing is overwritten", fix="choose another name"
+                f"{path} exists",
+                expected="a new name: nothing is overwritten",
+                fix="choose another name, or overwrite it with --replace",
             )
+    if world.exists() and not (world / "world.toml").exists():
+        raise InputError(
+            f"{world} is no world",
+            expected="the folder of a world, with a world.toml, or nothing yet",
+            where="--replace",
+            fix="choose another name",
+        )
     return world, mission
 
 
@@ -298,9 +310,30 @@ class Draft(ABC):
             write_whole(new_world / "README.md", self.readme(world.name, validation))
             for path in (world, mission):
                 path.parent.mkdir(parents=True, exist_ok=True)
-            new_world.replace(world)
+            _put(new_world, world, Path(aside) / "replaced")
             new_mission.replace(mission)
         return loaded, validation
+
+
+def _put(new: Path, place: Path, aside: Path) -> None:
+    """Move a new folder into its place, with the files of an old one there that it does not have itself.
+
+    If that fails, the old one is back in its place.
+    """
+    if not place.exists():
+        new.replace(place)
+        return
+    for old in place.iterdir():
+        if (new / old.name).exists():
+            continue
+        copy = shutil.copytree if old.is_dir() else shutil.copy2
+        copy(old, new / old.name)
+    place.replace(aside)
+    try:
+        new.replace(place)
+    except BaseException:
+        aside.replace(place)
+        raise
 
 
 def _in_prose(validation: Validation, unit: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fieldbo.clock import duration_text
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.files import write_whole
@@ -332,21 +333,8 @@ def _too_long(seconds: float, fields: int, least: int) -> InputError:
     fewer = int(fields * PATIENCE_S / seconds)
     reduced = f"set --fields {fewer}, raise --jobs," if fewer >= least else "raise --jobs,"
     return InputError(
-        f"this would take about {in_words(seconds)}",
-        expected=f"at most {in_words(PATIENCE_S)}, unless you agree to more",
+        f"this would take about {duration_text(seconds, about=True)}",
+        expected=f"at most {duration_text(PATIENCE_S, about=True)}, unless you agree to more",
         where="--fields",
         fix=f"{reduced} or repeat the command with --yes",
     )
-
-
-def in_words(seconds: float) -> str:
-    """Return a duration in words.
-
-    Examples
-    --------
-    >>> in_words(38), in_words(400), in_words(9000)
-    ('40 s', '7 min', '2.5 h')
-    """
-    if seconds < 90:
-        return f"{max(1.0, float(f'{seconds:.1g}')):g} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

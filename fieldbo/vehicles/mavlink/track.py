@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.clock import duration_text
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
 
@@ -150,7 +151,7 @@ def in_words(mission: Mission, cost: float, seconds: float) -> str:
     """Return how long a flight takes, and what it costs if that is something else; empty if unknown."""
     if not (math.isfinite(cost) and math.isfinite(seconds)):
         return ""
-    needs, unit = f"{_about(seconds)} s", mission.world.cost_unit
+    needs, unit = duration_text(seconds), mission.world.cost_unit
     return needs if _in_seconds(mission, cost, seconds) else f"{needs} and {_about(cost)} {unit}"
 
 
@@ -159,10 +160,14 @@ def beyond_battery(mission: Mission, cost: float, seconds: float) -> str:
     spec, unit = mission.vehicles[0], mission.world.cost_unit
     if not math.isfinite(cost) or cost <= spec.battery - spec.reserve:
         return ""
-    verb, amount = ("take", f"{_about(seconds)} s") if _in_seconds(mission, cost, seconds) else ("cost", "")
-    amount = amount or f"{_about(cost)} {unit}"
-    reserve = f" less the reserve of {_about(spec.reserve)} {unit}" if cost <= spec.battery else ""
-    return f"{verb} about {amount}, more than the battery of {_about(spec.battery)} {unit}{reserve}"
+    timed = _in_seconds(mission, cost, seconds)
+
+    def shown(amount: float) -> str:
+        return duration_text(amount) if timed else f"{_about(amount)} {unit}"
+
+    reserve = f" less the reserve of {shown(spec.reserve)}" if cost <= spec.battery else ""
+    verb, battery = "take" if timed else "cost", shown(spec.battery)
+    return f"{verb} about {shown(cost)}, more than the battery of {battery}{reserve}"
 
 
 def beyond_time_limit(mission: Mission, seconds: float) -> str:
@@ -170,7 +175,7 @@ def beyond_time_limit(mission: Mission, seconds: float) -> str:
     limit = mission.vehicles[0].time_limit_s
     if limit is None or not seconds > limit:
         return ""
-    return f"take about {_about(seconds)} s, more than the time limit of {_about(limit)} s"
+    return f"take about {duration_text(seconds)}, more than the time limit of {duration_text(limit)}"
 
 
 def _in_seconds(mission: Mission, cost: float, seconds: float) -> bool:
