@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.agent.unseen import MOST_AXES, spacing_of
+from fieldbo.agent.unseen import spacing_of
 from fieldbo.belief.confidence import AnySurface
-from fieldbo.belief.covering import yardsticks
+from fieldbo.belief.covering import MOST_AXES, yardsticks
 from fieldbo.belief.gaps import reach_of
 from fieldbo.belief.model import ModelKernel
 from fieldbo.belief.surface import Surface

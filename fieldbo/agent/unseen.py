@@ -13,12 +13,9 @@ import numpy as np
 
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.confidence import AnySurface
-from fieldbo.belief.covering import Covering, Readings, one_each, sweep_spacing
+from fieldbo.belief.covering import MOST_AXES, Covering, Readings, one_each, sweep_spacing
 from fieldbo.belief.surface import Surface
 from fieldbo.mission.mission import Mission
-
-MOST_AXES = 3
-"""Between more axes, no number of readings comes near all places."""
 
 _STANDS_OUT = 3.0  # standard deviations of a reading: less is noise
 _MISSED = 0.05  # probability that the stated excess is exceeded
