@@ -86,7 +86,7 @@ def initial_queries(mission: Mission) -> list[Query]:
     ]
 
 
-AGENT_KEYS = {"end_reason", "failures", "limit", "operator", "recharge", "stop"}
+AGENT_KEYS = {"cover", "end_reason", "failures", "limit", "operator", "recharge", "stop"}
 """Keys of a `why` that the agent itself sets."""
 
 WANTED = {"operator": "next"}

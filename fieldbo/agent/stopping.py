@@ -11,6 +11,7 @@ from scipy.special import ndtr
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
+from fieldbo.agent.coverage import covered, covering, read_places
 from fieldbo.agent.proposals import suggested
 from fieldbo.agent.state import AgentState
 from fieldbo.agent.unseen import hidden_at_sites, unseen
@@ -41,13 +42,21 @@ def decided(agent: AgentState, state: State) -> Decision:
     have the answer because a fit is too sure: its claim counts only if the belief, averaged over
     hyperparameters, agrees. Otherwise the mission goes on at the most doubtful site.
 
-    If nothing but gaps between readings keeps an answer from counting, it goes on in the widest of them.
+    If nothing but gaps between readings keeps an answer from counting, it goes on in the widest of them. If
+    the mission limits how far a place may be from a reading, see `fieldbo.agent.coverage`.
     """
     mission, memory = agent.mission, agent.memory
     judgement = verdict(agent) if mission.stop.is_set and not agent.initial_left else None
     if judgement is not None and judgement.answered:
         return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, judgement.why)
     decision = suggested(mission, state, memory)
+    too_far = judgement is not None and judgement.too_far and judgement.probability >= judgement.wanted
+    return covering(agent, state, _checked(agent, state, decision, judgement), now=too_far)
+
+
+def _checked(agent: AgentState, state: State, decision: Decision, judgement: Verdict | None) -> Decision:
+    """Return a policy's decision, or a query instead of a claim that does not count, or in a gap."""
+    mission = agent.mission
     averages = agent.online_model.averages and not agent.domain.control_sets
     if _claims(decision) and (mission.stop.is_set or averages):
         return _confirmed(agent, state, decision, verdict(agent))
@@ -119,17 +128,20 @@ def gaps_of(agent: AgentState, *, planned: bool = False) -> Array:
     closer by trying again. With `planned`, the sites of pending queries count as read, too.
     """
     model, mission, domain = agent.online_model, agent.mission, agent.domain
-    orders = [agent.issued[order].order for order in model.orders_read]
-    orders += agent.pending if planned else ()
-    ordered = [domain.expected(order.site) for order in orders if isinstance(order, Query)]
-    read, beside = model.data(model.believed).sites, np.reshape(ordered, (-1, domain.dimension))
+    read = model.data(model.believed).sites
+    beside = read_places(agent, planned=planned)[len(read) :]
     return gaps(read, mission.model, domain, mission.question, beside)
 
 
 def goal_decides(agent: AgentState) -> bool:
-    """Return True if the mission's goal decides what is next: it is reached, or only gaps are in its way."""
+    """Return True if the mission's goal decides what is next: it is reached, or only gaps are in its way.
+
+    A limit for the distance from a reading may decide at any time.
+    """
     if not agent.mission.stop.is_set or agent.initial_left:
         return False
+    if agent.mission.stop.farthest is not None:
+        return True
     return verdict(agent).answered or verdict(agent).unseen
 
 
@@ -165,6 +177,8 @@ class Verdict:
         Why an answer of which the model is sure enough does not count: the readings leave room in which an
         optimum, or a patch of the other side of the threshold, could hide; or, if there is none, the latest
         fit has not seen all readings.
+    farthest, within : float or None
+        How far the farthest place is from a reading, and how far it may be; None without such a limit.
     """
 
     goal: float
@@ -172,16 +186,26 @@ class Verdict:
     wanted: float
     unseen: bool = False
     unfitted: bool = False
+    farthest: float | None = None
+    within: float | None = None
+
+    @property
+    def too_far(self) -> bool:
+        """Whether a place is farther from all readings than the mission allows."""
+        return self.farthest is not None and self.within is not None and self.farthest > self.within
 
     @property
     def answered(self) -> bool:
         """Whether the question counts as answered."""
-        return self.probability >= self.wanted and not (self.unseen or self.unfitted)
+        return self.probability >= self.wanted and not (self.unseen or self.unfitted or self.too_far)
 
     @property
     def why(self) -> dict[str, Any]:
         """The verdict, for a record."""
-        stop = {"goal": self.goal, "probability": self.probability, "wanted": self.wanted}
+        stop: dict[str, Any] = {"goal": self.goal, "probability": self.probability, "wanted": self.wanted}
+        if self.within is not None:  # before the first reading, every place is infinitely far
+            far = self.farthest if self.farthest is not None and np.isfinite(self.farthest) else None
+            stop |= {"farthest": far, "within": self.within}
         return {"stop": stop | {k: True for k in ("unseen", "unfitted") if getattr(self, k)}}
 
 
@@ -211,8 +235,10 @@ def _judged(agent: AgentState) -> Verdict:
     own = rule.regret if optimum else rule.expected_f1
     goal = (CONFIRMED_REGRET if optimum else CONFIRMED_F1) if own is None else own
     learns = mission.model.every is not None
+    limit = covered(agent)
+    far = {} if limit is None else limit._asdict()
     if agent.blinded or model.readings < (rule.least_readings if learns else 1):
-        return Verdict(goal, 0.0, rule.probability)
+        return Verdict(goal, 0.0, rule.probability, **far)
     reaches = _reaches_regret if optimum else _reaches_f1
     probability = reaches(agent, goal, rule.probability, rng)
     likely = learns and probability >= rule.probability
@@ -222,7 +248,7 @@ def _judged(agent: AgentState) -> Verdict:
     unseen = likely and everywhere and bool((gaps_of(agent) > 1.0)[~agent.rejected].any())
     unseen = unseen or (likely and probability < rule.probability)
     unfitted = likely and not unseen and model.fit_is_stale
-    return Verdict(goal, probability, rule.probability, unseen, unfitted)
+    return Verdict(goal, probability, rule.probability, unseen, unfitted, **far)
 
 
 def one_sided(agent: AgentState) -> bool:

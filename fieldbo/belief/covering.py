@@ -105,6 +105,36 @@ def sweep_spacing(domain: Domain, price: Callable[[Array, Array], Array], budget
     >>> round(sweep_spacing(wall, price, 1100.0), 1)
     3.8
     """
+    takes, nearest = _sweeps(domain, price)
+    if takes is None:
+        return 1.0
+    low, high = np.log(nearest), np.log(np.linalg.norm(domain.extent / yardsticks(domain)))
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if takes(np.exp(middle)) > budget else (low, middle)
+    return float(np.exp(high))
+
+
+def sweep_cost(domain: Domain, price: Callable[[Array, Array], Array], spacing: float) -> float:
+    """Return what a sweep in square cells of a spacing takes; parameters are those of `sweep_spacing`.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> wall = Domain.grid([Axis("x", "m", 0, 40), Axis("y", "m", 0, 40)], (41, 41))
+    >>> def price(start, sites):
+    ...     return np.linalg.norm(sites - start, axis=1) + 6.0
+    >>> round(sweep_cost(wall, price, 8.0))
+    350
+    """
+    takes, _ = _sweeps(domain, price)
+    return 0.0 if takes is None else takes(spacing)
+
+
+def _sweeps(
+    domain: Domain, price: Callable[[Array, Array], Array]
+) -> tuple[Callable[[float], float] | None, float]:
+    """Return what a sweep with a spacing takes, and the distance of the nearest site; None without any."""
     units = yardsticks(domain)
     sites, extent = domain.sites / units, domain.extent / units
     central = int(np.argmin(np.square(sites - sites.mean(axis=0)).sum(axis=1)))
@@ -113,7 +143,7 @@ def sweep_spacing(domain: Domain, price: Callable[[Array, Array], Array], budget
     reading = float(prices[central])
     there = np.isfinite(prices) & (distances > 0)
     if not there.any():
-        return 1.0
+        return None, 1.0
     distances, rates = distances[there], (prices[there] - reading) / distances[there]
     volume = float(domain.cells.sum()) / float(units.prod())
 
@@ -124,11 +154,7 @@ def sweep_spacing(domain: Domain, price: Callable[[Array, Array], Array], budget
         cell = np.minimum(h, extent[extent > 0]).prod()
         return float(volume / cell * (h * rates[near].mean() + reading))
 
-    low, high = np.log(distances.min()), np.log(np.linalg.norm(extent))
-    for _ in range(_STEPS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if takes(np.exp(middle)) > budget else (low, middle)
-    return float(np.exp(high))
+    return takes, float(distances.min())
 
 
 def one_each(start: Array, sites: Array) -> Array:

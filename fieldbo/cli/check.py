@@ -95,6 +95,7 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str], prior: str
     """Return lines that describe a mission, its world and its vehicles, with warnings."""
     from fieldbo.agent.agent import Agent
     from fieldbo.agent.budget_warnings import unaffordable
+    from fieldbo.agent.coverage import estimates
     from fieldbo.cli.settings import overrides
     from fieldbo.mission.description import describe_mission, describe_world
     from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
@@ -109,9 +110,16 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str], prior: str
     agent = Agent(mission)
     score = ANSWERS[type(mission.question)].score.name
     question = f"{question_text(mission.question, mission.world.quantity)} (scored by {score})"
-    warnings = [*unaffordable(mission, agent.initial), *_beyond_truth(mission), *agent.warnings, *fit]
+    taken, too_much = estimates(mission)
+    warnings = [
+        *unaffordable(mission, agent.initial),
+        *too_much,
+        *_beyond_truth(mission),
+        *agent.warnings,
+        *fit,
+    ]
     warnings += [w for kinds in (POLICIES, FIELDS, COSTS, LINKS) for w in kinds.warnings().values()]
-    lines = [*describe_mission(mission, question), *describe_world(mission.world), *on_vehicles]
+    lines = [*describe_mission(mission, question), *taken, *describe_world(mission.world), *on_vehicles]
     described = set(lines)
     return [*lines, *(f"warning: {w}" for w in warnings if f"warning: {w}" not in described)]
 

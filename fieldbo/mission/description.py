@@ -16,6 +16,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.words import extent_text, place_text
 from fieldbo.errors import counted
 from fieldbo.mission.mission import Mission
+from fieldbo.mission.stop_rule import CONFIRMED_F1, CONFIRMED_REGRET
 from fieldbo.mission.vehicle_spec import FAILURE_LIMIT, VehicleSpec
 from fieldbo.world.world import World
 
@@ -75,12 +76,21 @@ def _least_size(mission: Mission) -> list[str]:
 
 def _goal(mission: Mission) -> list[str]:
     """Return a line on when the mission stops early; none without a goal."""
-    stop = mission.stop
+    stop, domain = mission.stop, mission.world.domain
     if not stop.is_set:
         return []
-    regret = f"the regret is at most {100 * (stop.regret or 0.0):g}% of the range of the readings"
-    goal = regret if stop.expected_f1 is None else f"F1 is at least {stop.expected_f1:g}"
-    return [f"  stop      once {goal}, with a probability of {stop.probability:g}"]
+    if isinstance(mission.question, Optimum):
+        share = CONFIRMED_REGRET if stop.regret is None else stop.regret
+        goal = f"the regret is at most {100 * share:g}% of the range of the readings"
+    else:
+        goal = f"F1 is at least {CONFIRMED_F1 if stop.expected_f1 is None else stop.expected_f1:g}"
+    within = stop.within(domain)
+    far = (
+        ""
+        if within is None
+        else f", and no place is farther than {distance_text(domain, within)} from a reading"
+    )
+    return [f"  stop      once {goal}, with a probability of {stop.probability:g}{far}"]
 
 
 def _holds(mission: Mission) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -167,14 +168,20 @@ def _goal(outcome: Outcome) -> Iterator[tuple[str, str]]:
         goal = f"regret of at most {100 * verdict.goal:g}% of the range of the readings"
     else:
         goal = f"F1 of at least {verdict.goal:g}"
+    domain = outcome.mission.world.domain
+    sure = f"{goal} with a probability of {verdict.wanted:g}"
+    if verdict.within is not None:
+        sure += f", and no place farther than {distance_text(domain, verdict.within)} from a reading"
     reached = "reached" if verdict.answered else "not reached"
-    if verdict.unseen:
+    if verdict.too_far and verdict.farthest is not None and verdict.farthest < math.inf:
+        reached += f", because one is {distance_text(domain, verdict.farthest)} away"
+    elif verdict.unseen:
         reached += ", because the readings leave gaps"
     elif verdict.unfitted:
         reached += ", because the model has not been fitted to the latest readings"
     elif verdict.probability > 0:
         reached += f" (probability {verdict.probability:.2f})"
-    yield "goal", f"{goal} with a probability of {verdict.wanted:g}: {reached}"
+    yield "goal", f"{sure}: {reached}"
 
 
 def _optimum(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -14,10 +14,12 @@ from fieldbo.agent.agent import Agent
 from fieldbo.agent.homewards import WHY
 from fieldbo.agent.state import WANTED
 from fieldbo.belief.confidence import best_by_mean, value_at
+from fieldbo.belief.covering import distance_text
 from fieldbo.costs.chain import Modular
 from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.words import place_text
+from fieldbo.errors import counted
 from fieldbo.messages import Action, Command, EndReason, Observation, Query
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.choice import LEFT
@@ -54,6 +56,7 @@ _SHOWN = {
     "lcb",
     "had",
     "stop",
+    "cover",
     "failures",
 }
 """Keys of a policy's `why` that the table or a line of its own shows already."""
@@ -300,7 +303,9 @@ def reasons_for(
     kind = mission.policy_kind + (f" ({_listed(settings)})" if settings else "")
     summary = (type(mission.policy).__doc__ or "").strip().partition("\n")[0].replace("``", "")
     reasons = {"policy": f"{kind}: {summary}" if summary else kind, **controlled}
-    if "stop" in why:
+    if "cover" in why:
+        reasons["instead"] = _covering(agent.domain, mission.world.cost_unit, **why["cover"])
+    elif "stop" in why:
         reasons["instead"] = _doubt(**why["stop"])
     if len(best) > 1:
         reasons["value"] = _lead(best[0]["value"], best[1]["value"])
@@ -387,8 +392,30 @@ def _failing(domain: Domain, here: float, avoided: int) -> str:
     )
 
 
+def _covering(domain: Domain, unit: str, sites: list[int], cost: float, within: float) -> str:
+    """Return why a query covers places that are too far from all readings, from a `why`.
+
+    Examples
+    --------
+    >>> from fieldbo.testing.small import small_world
+    >>> _covering(small_world().domain, "s", [3, 7, 20], 41.2, 2.0)
+    'no place may be farther than 2 m from a reading: that takes 3 more stops, and 41.2 s with the way home'
+    """
+    return (
+        f"no place may be farther than {distance_text(domain, within)} from a reading: that takes "
+        f"{counted(len(sites), 'more stop')}, and {number(cost)} {unit} with the way home"
+    )
+
+
 def _doubt(
-    goal: float, probability: float, wanted: float = 0.9, *, unseen: bool = False, unfitted: bool = False
+    goal: float,
+    probability: float,
+    wanted: float = 0.9,
+    *,
+    unseen: bool = False,
+    unfitted: bool = False,
+    farthest: float | None = None,
+    within: float | None = None,
 ) -> str:
     """Return why a query replaces the policy's decision, from what its `why` has under ``stop``.
 
@@ -400,6 +427,8 @@ def _doubt(
     text = "the answer does not count yet: "
     if unseen:
         return f"{text}the readings leave gaps, and this is the place that says most about what they hide"
+    if farthest is not None and within is not None and probability >= wanted and farthest > within:
+        return f"{text}a place is {number(farthest)} from all readings, not {number(within)}"
     if unfitted:
         return f"{text}the latest fit has not seen all readings"
     return (
