@@ -30,7 +30,7 @@ from fieldbo.belief.confidence import (
     rivals_of,
     unknown,
 )
-from fieldbo.belief.covering import distance_text
+from fieldbo.belief.covering import distance_text, yardsticks
 from fieldbo.belief.pooling import pool
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
 from fieldbo.belief.value_scale import ValueScale
@@ -230,12 +230,13 @@ class LevelSetAnswer(_Answer):
         largest = sorted(found.items(), key=lambda each: -each[1])
         places = [{"area": area, "place": place} for place, area in largest]
         far = float(to_nearest(domain, read).max()) if len(read) else None
+        longest = float(np.linalg.norm(domain.extent / yardsticks(domain)))
         return {
             "not_inspected": float(domain.cells[lacking].sum()) / whole,
             "not_inspected_area": float(domain.cells[lacking].sum()),
             "not_inspected_places": places,
             "farthest": far,
-            "largest_missed": None if far is None else 2.0 * far,
+            "largest_missed": None if far is None else min(2.0 * far, longest),
         }
 
     def notes(self, values: Array, reason: EndReason | None) -> list[str]:
