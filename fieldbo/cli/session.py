@@ -199,9 +199,9 @@ def _show_trouble(console: Console, mission: Mission, read: Contradictions | Non
 
 
 def _progress(step: Step, mission: Mission) -> str:
-    """Return the battery left, the number of stops, the score and what stands still in one line."""
+    """Return the battery left, the number of stops, the score and what is wrong in one line."""
     still = "".join(f"; its {what} stands still" for what in step.standing_still)
-    return _reached(step, mission) + still
+    return _reached(step, mission) + still + "".join(f"; {sentence}" for sentence in step.contradicted)
 
 
 def _reached(step: Step, mission: Mission) -> str:

@@ -12,6 +12,7 @@ from fieldbo.belief.question import Question
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS, answer_of
 from fieldbo.results.cell_runs import cell_runs_of
+from fieldbo.results.model_check import contradiction
 from fieldbo.results.truth import truth_of
 
 _NAN = float("nan")
@@ -65,6 +66,8 @@ class Step:
         Number of the present battery, counted from 1; with several vehicles, the largest.
     standing_still : tuple of str
         What a vehicle reports that stands still while it works, such as its battery gauge.
+    contradicted : tuple of str
+        That the readings contradict the model, in a sentence; empty if they do not.
     """
 
     step: int
@@ -89,6 +92,7 @@ class Step:
     cost_regret: float = _NAN
     battery: int = 1
     standing_still: tuple[str, ...] = ()
+    contradicted: tuple[str, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
         """Return the attributes that apply as plain data, for a record; `from_plain` is the inverse.
@@ -181,6 +185,7 @@ class Scorer:
             readings=agent.readings,
             battery=max(v.battery_number for v in agent.vehicles),
             standing_still=tuple(dict.fromkeys(what for v in agent.vehicles for what in v.still.now)),
+            contradicted=() if (sentence := contradiction(agent)) is None else (sentence,),
             **answer_of(agent.mission, *agent.stated, blinded=agent.blinded).scores(),
             **self.cell_runs.scores(),
         )

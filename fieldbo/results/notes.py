@@ -34,6 +34,7 @@ from fieldbo.mission.vehicle_spec import FAILURE_LIMIT
 from fieldbo.results.answers import Answer, OptimumAnswer, answer_of
 from fieldbo.results.contradictions import contradictions
 from fieldbo.results.formatting import rounded
+from fieldbo.results.model_check import contradiction
 from fieldbo.results.rereading import reread
 from fieldbo.results.threshold_notes import range_of
 
@@ -73,6 +74,8 @@ def notes_of(agent: Agent, reason: EndReason | None) -> Iterator[str]:
     readings = [e.values for e in agent.history if isinstance(e, Observation)]
     values = np.concatenate([mission.earlier.values, *readings])
     answer = answer_of(mission, *agent.stated, blinded=agent.blinded)
+    if (sentence := contradiction(agent)) is not None:
+        yield sentence
     yield from answer.notes(values, reason)
     if agent.domain.control_sets and isinstance(mission.question, Optimum) and scale.transform != "none":
         yield (

@@ -18,7 +18,11 @@ KEY = ("mission", "draw", "start")
 """What names a run of a comparison."""
 
 _FIRST = ("row", *KEY)
-_OTHER = {"battery", "standing_still"}  # what a battery holds has this name here; no simulated gauge sticks
+_OTHER = {
+    "battery",
+    "standing_still",
+    "contradicted",
+}  # what a battery holds has this name here; no simulated gauge sticks
 _STEP = tuple(name for name in Step.__dataclass_fields__ if name not in _OTHER)
 COLUMNS = (*_FIRST, "policy", "world", "digest", *_STEP, "battery", "cost_unit", "end_reason", "place")
 

@@ -196,7 +196,7 @@ def test_the_last_step_has_the_scores_of_the_result(results, name):
     last, told = result.curve[-1], result.summary()
     for column in set(Step.columns(result.mission.question)) & set(told) - {"steps", "expected_f1"}:
         assert getattr(last, column) == pytest.approx(told[column]), column
-    applies = set(Step.columns(result.mission.question)) | {"battery", "standing_still"}
+    applies = set(Step.columns(result.mission.question)) | {"battery", "standing_still", "contradicted"}
     for column in set(Step.__dataclass_fields__) - applies:
         assert np.isnan(getattr(last, column))
     assert all(0 <= s.coverage90 <= 1 for s in result.curve)
