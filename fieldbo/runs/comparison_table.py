@@ -22,7 +22,7 @@ _OTHER = {
     "battery",
     "standing_still",
     "contradicted",
-}  # what a battery holds has this name here; no simulated gauge sticks
+}  # here a battery is what it holds; the others are words
 _STEP = tuple(name for name in Step.__dataclass_fields__ if name not in _OTHER)
 COLUMNS = (*_FIRST, "policy", "world", "digest", *_STEP, "battery", "cost_unit", "end_reason", "place")
 

@@ -502,7 +502,7 @@ def test_the_map_has_cf_names_and_units(said):
             assert np.isfinite(data[name]).all()
         assert data["exceedance"].attrs["units"] == "1"
         assert ((data["exceedance"] >= 0) & (data["exceedance"] <= 1)).all()
-        assert data["class"].attrs["flag_meanings"] == "below above unknown"
+        assert data["class"].attrs["flag_meanings"] == "below above not_inspected"
         assert set(np.unique(data["class"])) <= {0, 1, 2}
         assert data["depth"].attrs == {
             "long_name": "depth",

@@ -96,7 +96,7 @@ def test_check_says_in_words_when_a_mission_waits(tmp_path, monkeypatch, command
     write("windy.toml", MISSION)
     code, out, _ = command("check", "windy.toml")
     assert code == 0
-    assert "hold      wind above 8, until below 6 for 60 s" in out
+    assert "hold      wind above 8, until below 6 for 1 min" in out
     assert "hold      voltage below 11.2, until an operator continues" in out
 
 

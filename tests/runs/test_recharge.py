@@ -447,7 +447,7 @@ def test_check_says_how_many_batteries_there_are():
     table = ["agent.home=[0, 0]", "agent.recharge.takes_s=900", "agent.recharge.batteries=3"]
     done = CliRunner().invoke(app, ["check", "lake-level-set", *(f"--set={line}" for line in table)])
     assert done.exit_code == 0, done.output
-    assert "3 batteries of 6000 s, changed at home in 900 s" in " ".join(done.output.split())
+    assert "3 batteries of 6000 s, changed at home in 15 min" in " ".join(done.output.split())
 
 
 def test_the_schema_documents_a_recharge():

@@ -268,6 +268,6 @@ def test_the_commands_warn_of_a_small_margin_and_report_the_planned_cost(tmp_pat
     assert "agent.margin = 0.32" in checked
     summary = json.loads(Path("r/summary.json").read_text())
     assert summary["cost"] != pytest.approx(summary["planned_cost"], rel=1e-3)
-    assert f"cost: {summary['cost']:.0f} of 300 s, " in output
+    assert f"cost: {summary['cost']:.0f} of 300 s (" in output
     assert f"than the {summary['planned_cost']:.0f} planned" in output
     assert not [n for n in summary["notes"] if "margin" in n]

@@ -24,6 +24,7 @@ class Field(ABC):
 
     - `channels` returns other quantities that a reading brings along;
     - `optimum` returns the best point, if it is known exactly;
+    - `knowing` takes earlier readings into account, if the field is drawn from what is known;
     - `sampled` carries out a reading that depends on where the vehicle comes from.
 
     See `FieldKind` for a complete example.
@@ -45,6 +46,20 @@ class Field(ABC):
         Such a field serves rehearsals. It is not the truth for a real vehicle, which finds the place changed.
         """
         return None
+
+    def knowing(self, sites: Array, values: Array, noise_sds: Array) -> Field:
+        """Return the field given earlier readings of the real place; by default itself.
+
+        Override this if the field is drawn from what is known of a place.
+
+        Parameters
+        ----------
+        sites : (n, d) array
+        values : (n,) array
+            In the unit of the quantity.
+        noise_sds : (n,) array
+        """
+        return self
 
     @abstractmethod
     def values(self, sites: Array, time_s: float = 0.0) -> Array:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky
-from scipy.spatial import cKDTree
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.model import ModelKernel
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.world.fields.gp_draw import FieldAtSites
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 _WHOLE = 5_000  # sites whose covariance matrix is factored as a whole
 _NEAR = 64  # of more sites: those from which a value between them is computed
@@ -62,6 +65,8 @@ class DrawnFromBelief(FieldAtSites):
 
     @cached_property
     def _tree(self) -> cKDTree:
+        from scipy.spatial import cKDTree
+
         return cKDTree(self.domain.sites / self.domain.extent)
 
     @cached_property
