@@ -154,7 +154,7 @@ class View:
         question = question_text(mission.question, mission.world.quantity)
         return {
             "run": state.agent.run,
-            "mission": mission.name,
+            "mission": mission.title,
             "world": mission.world.title,
             "question": question[0].upper() + question[1:],
             "unit": mission.world.cost_unit,

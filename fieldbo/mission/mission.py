@@ -134,6 +134,11 @@ class Mission:
         return other
 
     @property
+    def title(self) -> str:
+        """The title in the mission's file; without one, the mission's name."""
+        return str(self.settings.get("title") or self.name)
+
+    @property
     def levels(self) -> Sequence[int]:
         """The levels of the sensor at which the policy reads: its own, or all of them if it chooses."""
         level = getattr(self.policy, "level", None)

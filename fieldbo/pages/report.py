@@ -125,7 +125,7 @@ def _content(course: Course, plane: Plane | None, raster: Raster | None) -> dict
         "title": f"{course.run.name}: {question}",
         "question": question[0].upper() + question[1:],
         "run": course.run.name,
-        "mission": mission.name,
+        "mission": mission.title,
         "world": mission.world.title,
         "report": result.report(),
         "summary": result.summary(),

@@ -4,6 +4,7 @@ import io
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.results import plot
 from fieldbo.results.metrics import REGRET
 from fieldbo.results.plot.cells import cells_of, shore, triangles
-from fieldbo.results.plot.figures import finish, new_figure
+from fieldbo.results.plot.figures import finish, headline, new_figure
 from fieldbo.results.plot.layout import NUMBER, overlapping, settled, tick_labels
 from fieldbo.results.plot.style import VALUE
 from fieldbo.results.plot.surfaces import edge, field, frame, laid_out
@@ -444,3 +445,10 @@ def test_a_wrong_format_width_or_band_is_refused_before_anything_is_done(
     assert code == 2
     assert f"where:    {where}" in err
     assert not list(tmp_path.iterdir())
+
+
+def test_the_headline_is_the_title_of_the_mission_or_without_one_its_name():
+    titled = fieldbo.load_mission("lake-level-set", {"title": "The lake before the storm"})
+    named = replace(titled, settings={**titled.settings, "title": ""})
+    assert headline(SimpleNamespace(mission=titled)).startswith("The lake before the storm\nwhere is ")
+    assert headline(SimpleNamespace(mission=named)).startswith("lake-level-set: where is ")

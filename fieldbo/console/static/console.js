@@ -65,7 +65,7 @@
   function showState() {
     document.title = state.run + ": " + state.status.text;
     say("question", state.question);
-    say("run", state.world + ": run " + state.run);
+    say("run", state.world + ": run " + state.run + " of the mission " + state.mission);
     const status = say("status", state.status.text);
     status.className = "status " + state.status.kind;
     showVehicles();

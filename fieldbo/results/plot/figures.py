@@ -126,9 +126,10 @@ def cost_label(outcome: Outcome) -> str:
 
 
 def headline(outcome: Outcome) -> str:
-    """Return the name of the mission and its question."""
+    """Return the title of the mission and its question."""
     mission = outcome.mission
-    return f"{mission.name}: {question_text(mission.question, mission.world.quantity)}"
+    question = question_text(mission.question, mission.world.quantity)
+    return f"{mission.title}: {question}" if mission.title == mission.name else f"{mission.title}\n{question}"
 
 
 def legend_below(figure: Figure) -> Legend | None:
