@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.confidence import MIDDLE90
@@ -42,7 +42,7 @@ class ModelCheck(NamedTuple):
     @property
     def contradicted(self) -> bool:
         """Whether a right model would hardly ever miss so many."""
-        return bool(binom.sf(self.outside - 1, self.readings, _OUTSIDE) < _BY_CHANCE)
+        return self.outside > 0 and bool(bdtrc(self.outside - 1, self.readings, _OUTSIDE) < _BY_CHANCE)
 
 
 def model_check(agent: Agent) -> ModelCheck | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky
-from scipy.spatial import cKDTree
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.model import ModelKernel
@@ -61,7 +61,9 @@ class DrawnFromBelief(FieldAtSites):
         return float(self.kernel(point[None], near)[0] @ self._solved(near, self._residuals[rows]))
 
     @cached_property
-    def _tree(self) -> cKDTree:
+    def _tree(self) -> Any:
+        from scipy.spatial import cKDTree
+
         return cKDTree(self.domain.sites / self.domain.extent)
 
     @cached_property
