@@ -42,7 +42,6 @@ from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.mission.world_file import load_world, place_in, world_from
 from fieldbo.policies.contract import Policy
 from fieldbo.validation import validated
-from fieldbo.world.fields.table import TableField
 from fieldbo.world.world import World
 
 __all__ = ["load_mission", "load_world", "merged"]
@@ -155,10 +154,9 @@ def read_mission(
 
 def _knowing(world: World, earlier: Prior) -> World:
     """Return a world whose field, if it is drawn around a survey, agrees with earlier readings, too."""
-    survey = world.field
-    if not isinstance(survey, TableField) or not len(earlier.values):
+    if world.field is None or not len(earlier.values):
         return world
-    return replace(world, field=survey.knowing(earlier.sites, earlier.values, earlier.noise_sds))
+    return replace(world, field=world.field.knowing(earlier.sites, earlier.values, earlier.noise_sds))
 
 
 def _in_coordinates(policy: Mapping[str, Any], world: World) -> dict[str, Any]:
