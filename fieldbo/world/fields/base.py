@@ -95,10 +95,6 @@ class Field(ABC):
         """
         return self.values(site[None], time_s), self.channels(site[None])
 
-    def knowing(self, sites: Array, values: Array, noise_sds: Array) -> Field:
-        """Return the field, if it is drawn around readings, given further ones (n,); by default, itself."""
-        return self
-
     def optimum(self, goal: Literal["maximise", "minimise"]) -> Array | None:
         """Return the best point (d,) of a continuous domain; None if it is not known."""
         return None
