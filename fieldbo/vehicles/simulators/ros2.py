@@ -263,7 +263,10 @@ class _Navigator(_Streamer):
         self._handles[self.go(handle.request.pose)] = handle
 
     def _cancel(self, handle: Any) -> Any:
-        self.robot.hold()
+        """Cancel a goal; one that a later goal has replaced is over, and must not end that one."""
+        for goal, begun in list(self._handles.items()):
+            if begun is handle:
+                self.robot.cancel(goal)
         return self._server.CancelResponse.ACCEPT
 
     def send(self, report: Report) -> None:
