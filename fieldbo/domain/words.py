@@ -67,9 +67,9 @@ def part_text(domain: Domain, points: Array) -> str:
         words = [("south", "", "north")[up], ("west", "", "east")[across]]
         return f"in the {'-'.join(filter(None, words)) or 'middle'}"
     low, high = (end(points, axis=0).tolist() for end in (np.min, np.max))
-    shown = ([f"{a:.4g}", f"{b:.4g}"] for a, b in zip(low, high, strict=True))
-    ends = (" to ".join(dict.fromkeys(pair)) for pair in shown)
-    parts = (f"{a.name} {end} {a.unit}".rstrip() for a, end in zip(domain.axes, ends, strict=True))
+    shown = ([f"{float(f'{end:.3g}'):,.10g}" for end in ends] for ends in zip(low, high, strict=True))
+    ranges = (" to ".join(dict.fromkeys(pair)) for pair in shown)
+    parts = (f"{a.name} {part} {a.unit}".rstrip() for a, part in zip(domain.axes, ranges, strict=True))
     return f"at {', '.join(parts)}"
 
 
