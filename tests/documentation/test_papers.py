@@ -316,7 +316,7 @@ def test_the_study_of_optima_before_the_battery_ends_makes_its_tables_and_draws_
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert len(out.read_text().splitlines()) == 5
+    assert len(out.read_text().splitlines()) == 7
     assert done.stdout.count("| crack-wall | search tour |") == 2
     assert drawn.stat().st_size > 10_000
 
