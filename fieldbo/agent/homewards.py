@@ -28,6 +28,9 @@ _LOST_TRIPS = 5
 """How often a vehicle that can't be seen is sent home although its battery does not seem to suffice, and how
 often a trip home may fail to leave."""
 
+_TRIPS_IN_VAIN = 10
+"""How many trips home of a vehicle may be lost that is seen where it was, before fieldbo gives that up."""
+
 
 # -- at the end --------------------------------------------------------------------------------------------
 
@@ -75,6 +78,8 @@ def go_on_home(agent: AgentState, vehicle: int) -> GoHome | Stop:
     if state.out_of_touch:
         return _give_up(agent, vehicle, EndReason.VEHICLE_LOST)
     if state.home_tries >= _HOME_TRIES or (not state.affordable_home and _is_hopeless(state)):
+        return _give_up(agent, vehicle, state.reason)
+    if state.trips_in_vain >= _TRIPS_IN_VAIN and state.heard_s > state.lost_s:
         return _give_up(agent, vehicle, state.reason)
     if state.unsent_trips >= _LOST_TRIPS:
         return _give_up(agent, vehicle, EndReason.VEHICLE_LOST)
