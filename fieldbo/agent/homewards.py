@@ -28,6 +28,9 @@ _LOST_TRIPS = 5
 """How often a vehicle that can't be seen is sent home although its battery does not seem to suffice, and how
 often a trip home may fail to leave."""
 
+_TRIPS_IN_VAIN = 10
+"""How many trips home of a vehicle may be lost that is seen where it was, before fieldbo gives that up."""
+
 
 # -- at the end --------------------------------------------------------------------------------------------
 
@@ -74,19 +77,25 @@ def go_on_home(agent: AgentState, vehicle: int) -> GoHome | Stop:
         return finish(agent, vehicle, state.reason)
     if state.out_of_touch:
         return _give_up(agent, vehicle, EndReason.VEHICLE_LOST)
-    if state.home_tries >= _HOME_TRIES or (not state.affordable_home and _is_hopeless(state)):
+    if state.home_tries >= _HOME_TRIES or _is_stuck(state) or _is_hopeless(state):
         return _give_up(agent, vehicle, state.reason)
     if state.unsent_trips >= _LOST_TRIPS:
         return _give_up(agent, vehicle, EndReason.VEHICLE_LOST)
     return _home_or_stop(agent, vehicle, state.reason)
 
 
-def _is_hopeless(state: VehicleState) -> bool:
-    """Return False where a vehicle may be nearer to its home than is known: it was lost on its way there.
+def _is_stuck(state: VehicleState) -> bool:
+    """Return True if many trips home were lost, and the vehicle is seen to be no nearer."""
+    return state.trips_in_vain >= _TRIPS_IN_VAIN and state.heard_s > state.lost_s
 
-    It has nothing better to do than to go on. Nor has one for whose sake somebody has resumed the run.
+
+def _is_hopeless(state: VehicleState) -> bool:
+    """Return True if the battery is not enough for the trip home, and there is no reason to try it.
+
+    A vehicle that was lost on its way there may be nearer than is known: it has nothing better to do than to
+    go on. Nor has one for whose sake somebody has resumed the run.
     """
-    if state.sent_again:
+    if state.sent_again or state.affordable_home:
         return False
     return not 0 < state.trips_lost <= _LOST_TRIPS or state.heard_s > state.lost_s
 

@@ -26,6 +26,9 @@ from fieldbo.messages import (
 SLACK = 0.01
 """What a waiting vehicle may use up before it is heard from again, as a fraction of the whole."""
 
+_NEARER = 0.99
+"""A vehicle whose trip home costs less than this fraction of before has come nearer: positions scatter."""
+
 
 @dataclass
 class Pause:
@@ -126,6 +129,10 @@ class VehicleState(Affordability):
         What it reports that stands still while it works.
     trips_lost, unsent_trips : int
         How many trips home were lost since it last came home, and how many of them never left.
+    trips_in_vain : int
+        How many trips home were lost since it was last seen nearer to its home.
+    trip_left : float
+        Declared cost of the trip home from where it was seen then.
     lost_from : (d,) array or None
         Where it was when it began to lose orders; None unless any may still be under way.
     lost_s : float
@@ -158,6 +165,8 @@ class VehicleState(Affordability):
     still: Standstill = field(default_factory=lambda: Standstill(math.inf, ""))
     trips_lost: int = 0
     unsent_trips: int = 0
+    trips_in_vain: int = 0
+    trip_left: float = np.inf
     lost_from: Array | None = None
     lost_s: float = -np.inf
     moved: float = 0.0
@@ -175,7 +184,7 @@ class VehicleState(Affordability):
         """Note that the order with this number has brought it home, unless that was long ago."""
         self.came_home = not self.queue and number == self.latest[0]
         if self.came_home:
-            self.home_tries = self.trips_lost = self.unsent_trips = 0
+            self._try_anew()
             self.turn(Turn.CAME_HOME)
 
     @property
@@ -186,7 +195,7 @@ class VehicleState(Affordability):
     def try_home_again(self) -> None:
         """Have a vehicle that did not come home sent there again."""
         self._in_touch()
-        self.home_tries = self.trips_lost = self.unsent_trips = 0
+        self._try_anew()
         self.sent_again = True
         self.turn(Turn.SENT_HOME)
 
@@ -195,7 +204,12 @@ class VehicleState(Affordability):
         self._in_touch()
         self.turn(Turn.REOPENED)
         self.reason, self.swap_refused = None, False
-        self.home_tries = self.trips_lost = self.unsent_trips = 0
+        self._try_anew()
+
+    def _try_anew(self) -> None:
+        """Forget how often it failed to come home."""
+        self.home_tries = self.trips_lost = self.unsent_trips = self.trips_in_vain = 0
+        self.trip_left = np.inf
 
     # -- the queue -------------------------------------------------------------------------------------
 
@@ -240,7 +254,8 @@ class VehicleState(Affordability):
     def lose(self, order: str, *, sent: bool = True, at_s: float | None = None) -> None:
         """Remove an order of unknown outcome from the queue; if it was sent, what was set aside stays."""
         self.lost_in_a_row += 1
-        self.trips_lost += isinstance(next((q for q in self.queue if q.id == order), None), GoHome)
+        if isinstance(next((q for q in self.queue if q.id == order), None), GoHome):
+            self._lose_trip()
         if not sent:
             for ledger in (self.ledger_of(order), self.time_ledger):
                 ledger.release(order)
@@ -256,6 +271,14 @@ class VehicleState(Affordability):
         for ledger in (self.ledger_of(order), self.time_ledger):
             ledger.lose(order)
         self._dequeue(order)
+
+    def _lose_trip(self) -> None:
+        """Note that a trip home was lost, and whether the vehicle was seen nearer to its home before it."""
+        self.trips_lost += 1
+        self.trips_in_vain += 1
+        left = float(self.return_cost(self.position[None])[0])
+        if left < _NEARER * self.trip_left:
+            self.trips_in_vain, self.trip_left = 0, left
 
     def _dequeue(self, order_id: str) -> None:
         """Remove an order from the queue, and price those behind it from where they now begin."""

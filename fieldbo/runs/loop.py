@@ -179,13 +179,19 @@ class Loop:
             self.state.reopen(reason)
 
     def _recall_lost(self) -> None:
-        """Ask the vehicles what became of the orders that were lost, for a while."""
+        """Ask the vehicles what became of lost orders, and for parts that are missing, for a while."""
         agent, end_s = self.state.agent, self.clock.now_s() + _RECALL_S
         outcomes = (event for event in agent.history if isinstance(event, Observation | Rejected))
         settled = {event.order for event in outcomes if settles(event)}
         lost = {event.order for event in agent.history if isinstance(event, Lost)} - settled
-        received = {_part(event) for event in agent.history if isinstance(event, Observation)}
-        for order in [order for order in agent.issued if order in lost]:
+        parts = dict[str, set[int]]()
+        for event in agent.history:
+            if isinstance(event, Observation):
+                parts.setdefault(event.order, set()).add(event.part)
+        lacking = {order for order, known in parts.items() if max(known) >= len(known)}
+        lacking -= self.state.outstanding.keys()  # what they brought is on its way
+        received = {(order, part) for order, known in parts.items() for part in known}
+        for order in [order for order in agent.issued if order in lost | lacking]:
             if self.clock.now_s() > end_s:
                 return
             vehicle = self.vehicles[agent.issued[order].order.vehicle]

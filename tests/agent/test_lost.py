@@ -337,6 +337,21 @@ def test_a_vehicle_whose_costs_leave_enough_is_sent_on_whatever_the_gauge_shows(
     assert isinstance(agent.ask(), GoHome if comes else Stop)
 
 
+@pytest.mark.parametrize(("step", "trips"), [(0.0, 11), (0.2, 24)])
+def test_a_vehicle_that_loses_its_trips_home_is_sent_on_as_long_as_it_is_seen_to_come_nearer(step, trips):
+    """Its radio may work while its motors do not."""
+    agent = Agent(small_mission(battery=40.0, initial=0))
+    agent.tell(agent.issue(Query([5.0, 0.0])).observed(0.5, noise_variance=0.01, time_s=6.0, cost=6.0))
+    order, lost, x = finish(agent, 0, EndReason.BATTERY_SPENT), 0, 5.0
+    while isinstance(order, GoHome) and lost < 40 and x > 0.3:
+        lost, x = lost + 1, x - step
+        agent.tell(Lost(order.id, "silence", time_s=10.0 * lost))
+        agent.tell(Telemetry(0, [x, 0.0], 30.0 - lost * step, 10.0 * lost + 1.0, 0.1))
+        order = agent.ask()
+    assert lost == trips
+    assert isinstance(order, Stop if not step else GoHome)
+
+
 def test_an_order_that_never_left_takes_nothing():
     agent = Agent(small_mission(initial=0))
     order = agent.ask()

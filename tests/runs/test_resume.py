@@ -387,6 +387,39 @@ def test_an_order_that_is_not_repeated_is_lost_on_record_before_the_next_one_lea
     assert found[0] == ["small-1/1", ("lost", "small-1/0")]
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_part_that_is_missing_is_asked_for_at_the_end_and_when_the_run_is_resumed(tmp_path, killed):
+    mission = replace(small_mission(Random(), battery=40.0), max_steps=3)
+    lost = "small-1/1"
+
+    class Lossy(Simulated):
+        def events(self, timeout_s):
+            events = super().events(timeout_s)
+            return [replace(e, part=1) if getattr(e, "order", None) == lost else e for e in events]
+
+        def outcome(self, order):
+            if order != lost:
+                return super().outcome(order)
+            (whole,) = self._outcomes[order]
+            part = self.issued.observed(0.5, noise_variance=0.01, cost=0.0, time_s=whole.time_s)
+            return [replace(whole, part=1), replace(part, last=False)]
+
+        def send(self, order):
+            super().send(order)
+            if order.id == lost:
+                Lossy.issued = order
+
+    if killed:
+        file = broken_off(mission, tmp_path, 5, Lossy)
+        assert [body["message"].get("part", 0) for kind, order, body in said(file) if order == lost][-1] == 1
+        gone_on(mission, file, Lossy)
+        log = said(file)
+    else:
+        _, log = unbroken(mission, tmp_path, Lossy)
+    parts = [b["message"].get("part", 0) for k, order, b in log if k == "observation" and order == lost]
+    assert parts == [1, 0]
+
+
 def test_a_vehicle_that_fails_is_held_and_the_run_can_be_resumed(tmp_path):
     held = []
 

@@ -199,3 +199,19 @@ def test_parts_that_were_told_late_are_priced_from_where_the_one_before_ended():
         rest = answered(vehicle, 0, [3.0, 4.0], np.nan, part=1)
     assert first.position.tolist() == [3.0, 4.0]
     assert (first.cost, rest.cost) == (2.5, 2.5 + 1.0)
+
+
+def test_parts_that_are_told_out_of_order_after_a_restart_are_charged_once():
+    with told() as vehicle:
+        vehicle.send(query(0, [3.0, 4.0]))
+        vehicle.events(0.1)
+    with again(vehicle) as vehicle:
+        vehicle.resume([query(0, [3.0, 4.0])], [])
+        seen_at(vehicle, [3.0, 4.0])
+        parts = [
+            answered(vehicle, 0, [1.8, 2.4], 1.0, part=1, last=False),
+            answered(vehicle, 0, [1.2, 1.6], 2.0, part=0, last=False),
+            answered(vehicle, 0, [3.0, 4.0], 3.0, part=2),
+        ]
+    assert sum(part.cost for part in parts) == pytest.approx(5.0 + 1.0, abs=1.1)
+    assert vehicle._filter.position.tolist() == [3.0, 4.0]

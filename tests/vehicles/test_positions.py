@@ -368,6 +368,34 @@ def test_a_robot_without_positions_that_never_received_its_order_is_found_again(
     assert through_the_wall(wire.sent[-1], [16, 0]) == 0.0
 
 
+def test_a_part_of_a_lost_order_does_not_tell_where_a_robot_without_positions_is(mission):
+    """It may still be carrying it out."""
+    none = {"sites": np.empty((0, 2)), "values": np.empty(0), "seconds": np.empty(0)}
+    with vehicle_of(mission, Reports(first=())) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.send(query(0, [16, 0]))
+        until(vehicle, lambda e: any(isinstance(x, Lost) for x in e), 5.0)
+        assert [goal.id for goal in wire.sent] == ["run/0#s"]
+        vehicle.send(query(1, [16, 4]))
+        wire.hear(answer("run/0", [2, 2], last=False, **none))
+        events = until(vehicle, lambda e: False, 1.0, lambda: wire.hear(Heartbeat()))
+        assert [e.part for e in events if isinstance(e, Observation)] == [0]
+        assert len(wire.sent) == 1
+        wire.hear(answer("run/0", [16, 0], part=1))
+        until(vehicle, lambda e: len(wire.sent) > 1, 1.0, lambda: wire.hear(Heartbeat()))
+    assert through_the_wall(wire.sent[-1], [16, 0]) == 0.0
+
+
+def test_after_a_restart_a_robot_without_a_fix_is_where_its_order_has_ended(mission):
+    """Its last position came before the order was known; the place where the order before ended is older."""
+    with vehicle_of(mission, Reports()) as vehicle:
+        wire = vehicle.link.wire
+        vehicle.resume([query(0, [16, 0])], [])
+        wire.hear(answer("run/0", [16, 0]))
+        events = until(vehicle, lambda e: any(isinstance(x, Observation) for x in e), 2.0)
+    assert [e.position.tolist() for e in events if isinstance(e, Observation)] == [[16.0, 0.0]]
+
+
 def test_a_robot_that_goes_home_by_itself_has_to_report_position_and_battery(mission):
     acts = {"when_planner_silent": "home", "planner_silence_s": 5.0, "connect_s": 0.3}
     with pytest.raises(VehicleError, match=r"has not reported its position .* goes home by itself"):

@@ -627,7 +627,10 @@ def test_a_part_that_arrives_after_the_last_one_still_counts_once():
         part(vehicle, 0, [1.5, 0.5], part=2, last=True, cost=2.0)
         seen = [e for e in first + vehicle.events(0.05) + vehicle.events(0.2) if isinstance(e, Observation)]
         position = vehicle._filter.position
-    assert [(e.part, e.cost, e.last) for e in seen] == [(1, 1.0, True), (0, 10.0, False), (2, 2.0, False)]
+    declared = np.hypot(2.0, 1.0) + 1.0  # with the first part missing; its own cost is then charged beyond it
+    assert [(e.part, e.last) for e in seen] == [(1, True), (0, False), (2, False)]
+    assert [e.cost for e in seen] == pytest.approx([declared, 11.0 - declared, 2.0])
+    assert [e.estimated for e in seen] == [True, False, False]
     assert position.tolist() == [2.0, 1.0]
     assert all(e.time_s <= seen[0].time_s for e in seen)
 
@@ -645,9 +648,33 @@ def test_a_part_that_was_lost_is_asked_for():
         part(vehicle, 0, [1.5, 0.7], part=1, last=False, cost=0.5)
         part(vehicle, 0, [2.0, 1.0], part=2, last=True, cost=1.0)
         events += [e for _ in range(4) for e in vehicle.events(0.05)]
-    seen = [(e.part, e.cost) for e in events if isinstance(e, Observation)]
-    assert seen == [(0, 1.0), (2, 1.0), (1, 0.5)]
+    seen = [e for e in events if isinstance(e, Observation)]
+    assert [e.part for e in seen] == [0, 2, 1]
+    assert [e.cost for e in seen] == pytest.approx([1.0, np.hypot(2.0, 1.0), 0.0])
     assert asked == ["run/0#s"]
+
+
+def test_a_part_that_was_lost_before_a_restart_is_asked_for():
+    done = Observation("run/0", [[2.0, 1.0]], [0.5], [0.01], [1.0], [2.0, 1.0], 3.0, part=1, time_s=1.0)
+    with remote("stuck:0") as vehicle:
+        wire = vehicle.link.wires[-1]
+        wire.ask = lambda goal: part(vehicle, 0, [1.0, 0.5], part=0, last=False, cost=0.5) or True
+        vehicle.resume([QUERY], [done])
+        events = [e for _ in range(4) for e in vehicle.events(0.05)]
+        told = vehicle.outcome("run/0")
+    assert [(e.part, e.last) for e in events if isinstance(e, Observation)] == [(0, False)]
+    assert [e.part for e in told] == [1, 0]
+
+
+def test_what_became_of_an_order_includes_a_part_that_was_lost():
+    with remote("stuck:0") as vehicle:
+        vehicle.send(QUERY)
+        vehicle.events(0.05)
+        part(vehicle, 0, [2.0, 1.0], part=1, last=True, cost=1.0)
+        vehicle.events(0.05)
+        wire = vehicle.link.wires[-1]
+        wire.ask = lambda goal: part(vehicle, 0, [1.0, 0.5], part=0, last=False, cost=0.5) or True
+        assert [e.part for e in vehicle.outcome("run/0")] == [1, 0]
 
 
 def test_a_late_part_of_unknown_cost_charges_no_more_than_the_order_was_declared_at():

@@ -102,6 +102,8 @@ class Leg:
         What it may cost, margin included.
     charged : float
         What its parts cost so far.
+    ahead : float
+        What of that was not reported yet: parts that arrive later may report it.
     reached : (d,) array or None
         Where its latest part ended; the robot may have moved on before that was told. None without a part.
     seen : float
@@ -122,6 +124,7 @@ class Leg:
     start: Array | None = None
     at_most: float = 0.0
     charged: float = 0.0
+    ahead: float = 0.0
     reached: Array | None = None
     seen: float = 0.0
     counted: bool = False
@@ -183,6 +186,21 @@ class Entry:
     def parts(self) -> set[int]:
         """Numbers of the parts that were reported."""
         return {event.part for event in self.events if isinstance(event, Observation)}
+
+    def is_newest(self, part: int) -> bool:
+        """Return True unless a later part was reported before: it tells nothing of where the robot is."""
+        return part >= max(self.parts, default=0)
+
+    @property
+    def lacks_parts(self) -> bool:
+        """Whether parts before the newest one are late or lost."""
+        parts = self.parts
+        return max(parts, default=-1) >= len(parts)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the robot may have more to tell of it."""
+        return not self.progress.settled or self.lacks_parts
 
     @property
     def pending(self) -> bool:

@@ -239,7 +239,7 @@ class Remote(Vehicle):
         self._release_held_back()
         if self._contact.connection is not None:
             for entry in self._book:
-                if entry.events and not entry.progress.settled:
+                if entry.events and entry.is_open:
                     self._contact.connection.ask(self._goals.id_of(entry.id))
 
     def catch_up(self, time_s: float) -> None:
@@ -481,9 +481,9 @@ class Remote(Vehicle):
             return None
         if isinstance(entry.order, Recharge) and not entry.progress.settled:
             return None  # the robot has no goal for it
-        if not entry.progress.settled and connection is not None and connection.ask(self._goals.id_of(order)):
+        if entry.is_open and connection is not None and connection.ask(self._goals.id_of(order)):
             end = self.clock.now_s() + self.watch.silence_s
-            while not entry.progress.settled and self.clock.now_s() < end:
+            while entry.is_open and self.clock.now_s() < end:
                 self._listen(POLL_S)
         if not entry.progress.settled:
             return None
@@ -628,14 +628,16 @@ class Remote(Vehicle):
                 return
             is_there = agrees
         known = entry.parts
-        if is_there and is_latest:
+        # A robot that tells of a part of a lost order may still be carrying it out.
+        is_end = result.last or entry.progress is not Progress.LOST
+        if is_there and is_latest and is_end and entry.is_newest(result.part):
             self._locate(result.position)
         if result.part in known or (entry.progress.settled and not known):
             return  # a repetition, or of an order that was rejected
         self._settle(self._filter.observation(entry, result, is_there=is_there))
         connection = self._contact.connection
-        if result.last and len(known) < result.part and self._detector is None and connection is not None:
-            connection.ask(result.goal)  # for the parts before it, which are late or lost
+        if result.last and entry.lacks_parts and self._detector is None and connection is not None:
+            connection.ask(result.goal)
 
     def _is_there(self, entry: Entry, overdue: bool) -> bool:
         """Return True if the robot has not moved on since it finished an order, as far as is known.

@@ -324,7 +324,7 @@ class ReportFilter:
             values=values,
             noise_variances=self._noise_variances(sites, level, result),
             times_s=times_s,
-            position=position if is_there else self._elsewhere,
+            position=position if is_there else self._elsewhere(entry, position),
             cost=cost,
             part=result.part,
             last=result.last and not late,
@@ -337,7 +337,7 @@ class ReportFilter:
         )
         since = leg.battery if leg is self._latest and not late else None
         leg.charged += observation.cost
-        leg.reached = position if known else leg.reached
+        leg.reached = position if known and entry.is_newest(result.part) else leg.reached
         if late or not leg.counted:  # else the battery has shown what the lost order took
             unknown = self._unknown_cost(self._latest, leg if result.last else None)
             self._gauge.charge(self._at_most(observation), since, unknown)
@@ -359,7 +359,7 @@ class ReportFilter:
         if observation.last:
             self._settled_s = max(self._settled_s, observation.time_s)
             self._gauge.settled_s, self._gauge.settled_pack = self.clock.boot_s(), self._gauge.pack
-        if entry.number >= self._newest:
+        if entry.number >= self._newest and entry.is_newest(observation.part):
             self._newest, self.position = entry.number, observation.position
             if reported is not None:
                 self._track.report(reported)
@@ -379,11 +379,16 @@ class ReportFilter:
         """Where the robot is (d,), as it last reported, else where its latest order ended."""
         return self.position if self._track.reported is None else self._track.reported
 
-    @property
-    def _elsewhere(self) -> Array:
-        """Where the robot probably is (d,) that is not where it was: its newest position, believed or not."""
-        newest = self._track.newest
-        return self.last_known if self._track.known or newest is None else newest
+    def _elsewhere(self, entry: Entry, ended: Array) -> Array:
+        """Return where the robot probably is (d,) that may have moved on from where an order `ended` (d,).
+
+        That is its newest position, believed or not; after its latest order, one of since the link broke.
+        """
+        if self._track.known:
+            return self.last_known
+        if entry is self._book.latest and not self._track.in_doubt:
+            return ended
+        return self.last_known if self._track.newest is None else self._track.newest
 
     def _snapped(self, positions: Array, target: Array | None) -> Array:
         """Return positions (..., d), or the target for those within the reports' accuracy of it."""
@@ -451,8 +456,12 @@ class ReportFilter:
         """
         cost = number(result.cost)
         if 0.0 <= cost <= self.spec.battery:
-            least = self._least(entry, result, is_there=is_there)
-            return (cost, False) if cost >= least - ROUNDING * self.spec.battery else (least, True)
+            least = max(self._least(entry, result, is_there=is_there), self._missing(entry, result))
+            estimated = cost < least - ROUNDING * self.spec.battery
+            due = least if estimated else cost
+            charged = max(0.0, due - leg.ahead)
+            leg.ahead = max(0.0, leg.ahead - due) + (due - self._own(entry, result, cost, due))
+            return charged, estimated
         estimate = self._estimate(entry, result, leg, position)
         if not math.isnan(cost):
             unit = self.mission.world.cost_unit
@@ -486,6 +495,26 @@ class ReportFilter:
         # From where the part before this one ended, if there was one.
         return max([least, *(self._price(entry, end, whole=result.complete) for end in ends)])
 
+    def _missing(self, entry: Entry, result: GoalResult) -> float:
+        """Return what the last part cost at least, if parts before it are missing: as declared for all."""
+        leg, known = entry.leg, entry.parts
+        assert leg is not None
+        if not result.last or entry.progress.settled or result.part <= len(known):
+            return 0.0
+        if leg.start is not None and self._track.is_plausible(result.position):
+            whole = self._price(entry, result.position, whole=result.complete, start=leg.start)
+        else:
+            whole = (entry.order.expected_cost or 0.0) if result.complete else 0.0
+        return whole - leg.charged
+
+    def _own(self, entry: Entry, result: GoalResult, cost: float, due: float) -> float:
+        """Return what of the charge for a part is its own; other parts will report the rest, if they come."""
+        if result.part != len(entry.parts):  # parts before it are missing, or it is one of those
+            return min(cost, due)
+        if result.last or not self._track.is_plausible(result.position):
+            return due
+        return min(due, max(cost, self._price(entry, result.position, whole=False)))
+
     def _look_how_far(self) -> None:
         """Note how far the latest lost order has brought the robot, before it is sent elsewhere."""
         if not (self._track.known and self._track.heard):
@@ -509,10 +538,11 @@ class ReportFilter:
         # A difference within the accuracy of the reports shows nothing.
         return drained if drained > declared + self._gauge.accuracy else declared
 
-    def _price(self, entry: Entry, end: Array | None, *, whole: bool) -> float:
+    def _price(self, entry: Entry, end: Array | None, *, whole: bool, start: Array | None = None) -> float:
         """Return the declared cost of an order up to `end`, with its sample if `whole`.
 
-        It counts from where the robot was, else from the worst of the places where it may have begun.
+        It counts from `start`, by default from where the robot was, else from the worst of the places where
+        it may have begun.
         """
         order, cost, leg = entry.order, self.mission.declared_cost, entry.leg
         expected = order.expected_cost or 0.0
@@ -520,19 +550,21 @@ class ReportFilter:
             return expected
         if entry.number < self._newest:  # where it came from is no longer known
             return expected
-        if leg is not None and leg.reached is not None:
+        if start is not None:
+            starts = [start]
+        elif leg is not None and leg.reached is not None:
             starts = [leg.reached]
         elif leg is None or leg.start is None or entry.number == self._newest:
             starts = [self.position, *self._ends_between(self._newest, entry.number)]
         else:
             starts = [leg.start]
         prices, again = list[float](), 0 if leg is None else leg.again
-        for start in starts:
+        for begin in starts:
             if isinstance(order, Query) and whole:
-                once = float(cost.to(start, end[None], order.controls, order.level)[0])
+                once = float(cost.to(begin, end[None], order.controls, order.level)[0])
                 prices.append(once + again * self._sample(order, end))
             else:
-                prices.append(float(cost.travel(start, end[None])[0]))
+                prices.append(float(cost.travel(begin, end[None])[0]))
         return max(prices) if np.isfinite(prices).all() else expected
 
     def _sample(self, order: Order, at: Array) -> float:
