@@ -639,7 +639,7 @@ def test_a_time_limit_that_ends_a_run_is_reported_as_the_reason(said):
     told = json.loads(Path("r/summary.json").read_text())
 
     assert "Time limit reached after" in text
-    assert f"time: {told['time_s']:.1f} of 30 s" in text
+    assert f"time: {told['time_s']:.3g} s of 30 s" in text
     assert "not enough time for another site" in text
     assert told["limit"] == "time"
     assert told["end_reason"] == "time limit"
