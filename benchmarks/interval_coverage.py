@@ -161,7 +161,8 @@ def mission_of(kind: str, run: int) -> Mission:
 
 def looked_at(kind: str, run: int, looks: Sequence[int], fits: bool) -> list[Look]:
     """Run a mission as long as it takes readings, and return what it stated."""
-    agent = Agent(mission_of(kind, run))
+    # What nobody has inspected is judged by how finely all that may be spent could search the place.
+    agent = Agent(replace(mission_of(kind, run), max_steps=max(looks)))
     world, rng, found = agent.mission.world, stream(run, "sensor"), []
     while agent.readings < max(looks) and not isinstance(order := agent.ask(), Stop):
         if isinstance(order, GoHome):
@@ -178,7 +179,9 @@ def _look(agent: Agent, kind: str, run: int, fits: bool) -> Look:
     began = perf_counter()
     result = Result.of(agent)
     if fits:
-        result = replace(result, surface=agent.surface, scale=agent.hyperparameters.scale)
+        known = replace(agent.mission.model, learn=False, noise="declared")
+        mission = replace(agent.mission, model=known)
+        result = replace(result, mission=mission, surface=agent.surface, scale=agent.hyperparameters.scale)
     numbers = result.summary()
     names = ("f1", "expected_f1", "area_above_true", "area_above")
     if "regret" in numbers:
