@@ -13,9 +13,8 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.affordability import Affordability
-from fieldbo.agent.inspection import to_nearest
 from fieldbo.agent.state import AgentState
-from fieldbo.belief.covering import distance_text, sweep_cost, yardsticks
+from fieldbo.belief.covering import distance_text, sweep_cost, to_nearest, yardsticks
 from fieldbo.belief.kernels import Indices
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.limits import Limit
@@ -57,7 +56,7 @@ def read_places(agent: AgentState, *, planned: bool = False) -> Array:
 
 
 def covered(agent: AgentState) -> Covered | None:
-    """Return how far the farthest place is that vehicles can reach; None if there is no limit."""
+    """Return how far the farthest place that vehicles can reach is from a reading; None without a limit."""
     within = agent.mission.stop.within(agent.domain)
     if within is None:
         return None
@@ -150,9 +149,9 @@ def _route(agent: AgentState, state: State, far: Mask, within: float) -> _Route 
 
 
 def _still_planned(agent: AgentState, far: Mask, able: Mask, within: float) -> Indices:
-    """Return the stops of the plan that the latest order is part of, without those that were read.
+    """Return the stops (k,) of the plan that the latest order is part of, without those that were read.
 
-    None if they no longer cover what is far. A new plan may take more than the rest of the old one.
+    Empty if they no longer cover what is far. A new plan may take more than the rest of the old one.
     """
     latest = next(reversed(agent.issued.values()), None)
     plan = None if latest is None else (latest.why or {}).get("cover")

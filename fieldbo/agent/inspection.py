@@ -14,12 +14,11 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.unseen import spacing_of
 from fieldbo.belief.confidence import AnySurface
-from fieldbo.belief.covering import MOST_AXES, yardsticks
+from fieldbo.belief.covering import MOST_AXES, nearest, yardsticks
 from fieldbo.belief.gaps import reach_of
 from fieldbo.belief.model import ModelKernel
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.unknown_level import WithUnknownLevel
-from fieldbo.domain.domain import Domain
 from fieldbo.mission.mission import Mission
 
 SPREAD = 0.7
@@ -110,25 +109,3 @@ def _lengths(surface: Surface) -> Array:
     base = kernel.base if isinstance(kernel, WithUnknownLevel) else kernel
     assert isinstance(base, ModelKernel)
     return base.length_scales
-
-
-def nearest(read: Array, places: Array) -> Array:
-    """Return the distance (N,) of places (N, d) from the nearest of some points (n, d), n > 0."""
-    from scipy.spatial import cKDTree
-
-    return np.asarray(cKDTree(read).query(places)[0])
-
-
-def to_nearest(domain: Domain, read: Array) -> Array:
-    """Return the distance (N,) of each site from the nearest of the readings (n, d), in `yardsticks`.
-
-    Examples
-    --------
-    >>> from fieldbo.domain.axes import Axis
-    >>> to_nearest(Domain.grid([Axis("x", "m", 0, 40)], (3,)), np.array([[10.0]]))
-    array([10., 10., 30.])
-    """
-    if not len(read):
-        return np.full(domain.size, np.inf)
-    units = yardsticks(domain)
-    return nearest(read / units, domain.sites / units)

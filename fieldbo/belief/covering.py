@@ -81,6 +81,28 @@ def distance_text(domain: Domain, distance: float) -> str:
     return f"{distance:.0%} of the axes"
 
 
+def nearest(read: Array, places: Array) -> Array:
+    """Return the distance (N,) of places (N, d) from the nearest of some points (n, d), n > 0."""
+    from scipy.spatial import cKDTree
+
+    return np.asarray(cKDTree(read).query(places)[0])
+
+
+def to_nearest(domain: Domain, read: Array) -> Array:
+    """Return the distance (N,) of each site from the nearest of the readings (n, d), in `yardsticks`.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> to_nearest(Domain.grid([Axis("x", "m", 0, 40)], (3,)), np.array([[10.0]]))
+    array([10., 10., 30.])
+    """
+    if not len(read):
+        return np.full(domain.size, np.inf)
+    units = yardsticks(domain)
+    return nearest(read / units, domain.sites / units)
+
+
 def sweep_spacing(domain: Domain, price: Callable[[Array, Array], Array], budget: float) -> float:
     """Return the spacing of a sweep in square cells that would take a whole budget.
 
@@ -122,10 +144,8 @@ def sweep_cost(domain: Domain, price: Callable[[Array, Array], Array], spacing: 
     --------
     >>> from fieldbo.domain.axes import Axis
     >>> wall = Domain.grid([Axis("x", "m", 0, 40), Axis("y", "m", 0, 40)], (41, 41))
-    >>> def price(start, sites):
-    ...     return np.linalg.norm(sites - start, axis=1) + 6.0
-    >>> round(sweep_cost(wall, price, 8.0))
-    350
+    >>> sweep_cost(wall, one_each, 8.0)  # readings
+    25.0
     """
     takes, _ = _sweeps(domain, price)
     return 0.0 if takes is None else takes(spacing)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.belief.covering import MOST_AXES
+from fieldbo.belief.covering import MOST_AXES, nearest
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum, Question
 from fieldbo.belief.weighted import typical_lengths
@@ -37,14 +37,12 @@ def gaps(read: Array, model: Model, domain: Domain, question: Question, beside: 
     beside : (k, d) array, optional
         Sites that count as read, too, because no reading comes closer; with up to three axes.
     """
-    from scipy.spatial import cKDTree
-
     if domain.dimension > MOST_AXES:
         enough = len(np.unique(read, axis=0)) >= _READINGS_PER_AXIS * domain.dimension
         return np.full(domain.size, 0.0 if enough else np.inf)
     reach = reach_of(model, domain, question)
     seen = read if beside is None else np.concatenate([read, beside])
-    return np.asarray(cKDTree(seen / reach).query(domain.sites / reach)[0])
+    return nearest(seen / reach, domain.sites / reach)
 
 
 def reach_of(model: Model, domain: Domain, question: Question) -> Array:

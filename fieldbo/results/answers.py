@@ -14,7 +14,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.failures import patches
-from fieldbo.agent.inspection import Inspection, inspection, to_nearest
+from fieldbo.agent.inspection import Inspection, inspection
 from fieldbo.agent.unseen import Unseen, unseen
 from fieldbo.belief.confidence import (
     MIDDLE90,
@@ -30,7 +30,7 @@ from fieldbo.belief.confidence import (
     rivals_of,
     unknown,
 )
-from fieldbo.belief.covering import distance_text, yardsticks
+from fieldbo.belief.covering import distance_text, to_nearest, yardsticks
 from fieldbo.belief.pooling import pool
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
 from fieldbo.belief.value_scale import ValueScale

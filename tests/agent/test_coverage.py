@@ -7,7 +7,7 @@ import pytest
 
 import fieldbo
 from fieldbo.agent.coverage import cover, estimates, read_places
-from fieldbo.agent.inspection import to_nearest
+from fieldbo.belief.covering import to_nearest
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.domain.axes import Axis

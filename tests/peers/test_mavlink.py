@@ -371,11 +371,13 @@ def test_a_target_is_unsent_until_the_vehicle_is_armed_and_in_its_guided_mode(on
     disarmed = 1
     wire.mav.heartbeat_send(11, ARDUPILOT, disarmed, HOLD, 3)
     connection.go(Goal("run/0#a", np.array([60.0, 0.0])))
-    until(lambda: "not armed" in connection.unsent())
+    until(lambda: "armed" in connection.unsent())
+    assert targets(wire, 0.5) == []
     heartbeat(wire, HOLD)
     until(lambda: "not in its guided mode" in connection.unsent())
     heartbeat(wire, GUIDED)
     until(lambda: not connection.unsent())
+    assert connection.unsent() == ""
 
 
 def test_a_vehicle_whose_position_is_nowhere_plausible_can_not_be_held(on_the_air):

@@ -1,5 +1,6 @@
 """What an order costs at least: by where a robot was seen, and by what an earlier program had sent."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -187,14 +188,20 @@ def test_a_lost_order_whose_parts_arrive_late_is_charged_once():
     assert left == pytest.approx(written_off, abs=0.05)
 
 
-def test_parts_that_were_told_late_are_priced_from_where_the_one_before_ended():
-    """The robot went on while no planner heard it: it is at its site when it tells of its first part."""
-    with told() as vehicle:
-        vehicle.send(query(0, [3.0, 4.0]))
-        vehicle.events(0.1)
-    with again(vehicle) as vehicle:
+@contextmanager
+def at_its_site_after_a_restart():
+    """Yield a vehicle whose robot went on, and told nothing, while no planner heard it."""
+    with told() as before:
+        before.send(query(0, [3.0, 4.0]))
+        before.events(0.1)
+    with again(before) as vehicle:
         vehicle.resume([query(0, [3.0, 4.0])], [])
         seen_at(vehicle, [3.0, 4.0])
+        yield vehicle
+
+
+def test_parts_that_were_told_late_are_priced_from_where_the_one_before_ended():
+    with at_its_site_after_a_restart() as vehicle:
         first = answered(vehicle, 0, [1.5, 2.0], np.nan, part=0, last=False)
         rest = answered(vehicle, 0, [3.0, 4.0], np.nan, part=1)
     assert first.position.tolist() == [3.0, 4.0]
@@ -202,12 +209,7 @@ def test_parts_that_were_told_late_are_priced_from_where_the_one_before_ended():
 
 
 def test_parts_that_are_told_out_of_order_after_a_restart_are_charged_once():
-    with told() as vehicle:
-        vehicle.send(query(0, [3.0, 4.0]))
-        vehicle.events(0.1)
-    with again(vehicle) as vehicle:
-        vehicle.resume([query(0, [3.0, 4.0])], [])
-        seen_at(vehicle, [3.0, 4.0])
+    with at_its_site_after_a_restart() as vehicle:
         parts = [
             answered(vehicle, 0, [1.8, 2.4], 1.0, part=1, last=False),
             answered(vehicle, 0, [1.2, 1.6], 2.0, part=0, last=False),

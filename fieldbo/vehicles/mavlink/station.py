@@ -178,7 +178,11 @@ class GroundStation(Connection):
         if self._broken or not self._todo.empty():
             return self._broken or "it waits to be sent"
         if self._goal is not None and self._control is _Control.REQUESTED:
-            return "the vehicle is not in its guided mode" if self._mode else "the vehicle is not armed"
+            return (
+                "the vehicle is not in its guided mode"
+                if self._mode
+                else "the vehicle has not said that it is armed"
+            )
         if not self._to_stay or self._control not in (_Control.REQUESTED, _Control.OURS):
             return ""
         if self._target is None:
