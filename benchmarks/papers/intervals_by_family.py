@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar
@@ -23,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from largest_value import Array, Family, blooms, matern, patches, waves, wide_narrow, world_of
 from scipy.stats import binomtest
-from study import Cell, Line, carried_out, digest_of, options
+from study import Cell, Line, carried_out, cells_of, digest_of, options
 
 from fieldbo import Agent, Result
 from fieldbo._numerics.streams import stream
@@ -209,13 +208,10 @@ def share(held: Sequence[int]) -> str:
 
 def main() -> None:
     """Run what is missing, and print the table."""
-    parser = options("How often intervals hold in families of fields.", OUT, REPEATS, FAMILIES, RULES)
-    parser.add_argument("--first", type=int, default=2000, metavar="N", help="first draw (default: 2000)")
-    arguments = parser.parse_args()
-    rules = arguments.rules or [*RULES]
-    repeats = range(arguments.first, arguments.first + arguments.repeats)
-    cells = [Cell(w, rule, k) for k in repeats for w in arguments.only for rule in rules]
-    print(markdown(carried_out(arguments, cells, Outcome, partial(measured), partial(marked))))
+    arguments = options(
+        "How often intervals hold in families of fields.", OUT, REPEATS, FAMILIES, RULES, 2000
+    ).parse_args()
+    print(markdown(carried_out(arguments, cells_of(arguments, RULES), Outcome, measured, marked)))
 
 
 if __name__ == "__main__":

@@ -17,13 +17,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from study import Cell, Line, by_rule, carried_out, digest_of, in_digits, mean_and_error, options
+from study import Cell, Line, by_rule, carried_out, cells_of, digest_of, in_digits, mean_and_error, options
 
 from fieldbo import run
 from fieldbo.belief.model import Model
@@ -369,14 +368,8 @@ def _table(
 
 def main() -> None:
     """Run what is missing, and print the tables."""
-    parser = options("Regret of the reported place.", OUT, REPEATS, FAMILIES, RULES)
-    parser.add_argument("--first", type=int, default=1000, metavar="N", help="first draw (default: 1000)")
-    arguments = parser.parse_args()
-    rules = arguments.rules or [*RULES]
-    repeats = range(arguments.first, arguments.first + arguments.repeats)
-    cells = [Cell(w, rule, k) for k in repeats for w in arguments.only for rule in rules]
-    found = carried_out(arguments, cells, Outcome, partial(measured), partial(marked))
-    print(markdown(found))
+    arguments = options("Regret of the reported place.", OUT, REPEATS, FAMILIES, RULES, 1000).parse_args()
+    print(markdown(carried_out(arguments, cells_of(arguments, RULES), Outcome, measured, marked)))
 
 
 if __name__ == "__main__":

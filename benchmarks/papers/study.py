@@ -253,9 +253,14 @@ def _count(text: str) -> int:
 
 
 def options(
-    what: str, out: Path, repeats: int, worlds: Iterable[str], rules: Iterable[str]
+    what: str,
+    out: Path,
+    repeats: int,
+    worlds: Iterable[str],
+    rules: Iterable[str],
+    first: int | None = None,
 ) -> argparse.ArgumentParser:
-    """Return a parser of what all studies take."""
+    """Return a parser of what all studies take; `first` is the first draw, if it may be chosen."""
     parser = argparse.ArgumentParser(description=what)
     parser.add_argument("--repeats", type=_count, default=repeats, metavar="N", help=f"(default: {repeats})")
     parser.add_argument("--jobs", type=_count, default=2, metavar="N", help="processes (default: 2)")
@@ -267,7 +272,15 @@ def options(
         "--table-only", action="store_true", help="print what the file holds, and run nothing"
     )
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw it there, too")
+    if first is not None:
+        parser.add_argument("--first", type=int, default=first, metavar="N", help=f"(default: {first})")
     return parser
+
+
+def cells_of(arguments: argparse.Namespace, rules: Iterable[str]) -> list[Cell]:
+    """Return the cells of draws from the first one on, draw by draw, unless the options name other rules."""
+    repeats = range(arguments.first, arguments.first + arguments.repeats)
+    return [Cell(w, rule, k) for k in repeats for w in arguments.only for rule in arguments.rules or rules]
 
 
 def carried_out(
