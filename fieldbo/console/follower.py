@@ -10,11 +10,9 @@ from typing import Any
 
 from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.errors import FieldboError
+from fieldbo.record.record import Record, ReplacedError, Tail
+from fieldbo.record.store import Row, is_being_written
 from fieldbo.runs.load import mission_of
-from fieldbo.runs.record.lock import is_being_written
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.rows import Row
-from fieldbo.runs.record.tail import ReplacedError, Tail
 from fieldbo.runs.state import RunState
 
 _POLL_S = 0.4

@@ -18,8 +18,8 @@ from fieldbo.messages import (
     Telemetry,
     order_number,
 )
+from fieldbo.record.store import WITHOUT_MESSAGE, Row
 from fieldbo.runs.explanation.words import command_line, place
-from fieldbo.runs.record.rows import WITHOUT_MESSAGE, Row
 from fieldbo.runs.state import RunState
 
 

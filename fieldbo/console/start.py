@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fieldbo.errors import FieldboError
-from fieldbo.runs.folder import RECORD, folder_exists
+from fieldbo.record.store import RECORD
+from fieldbo.runs.folder import folder_exists
 
 _PATIENCE_S = 120.0
 _POLL_S = 0.1

@@ -21,12 +21,12 @@ from fieldbo.pages import field_map
 from fieldbo.pages.course import layers_of
 from fieldbo.pages.plane import Plane, plane_of
 from fieldbo.pages.raster import raster_of
+from fieldbo.record.store import Row
 from fieldbo.results.cell_runs import cell_runs_of
 from fieldbo.results.formatting import question_text
 from fieldbo.results.result import Result
 from fieldbo.runs.explanation.words import best_of, place, reasons_for
 from fieldbo.runs.export.features import stretches
-from fieldbo.runs.record.rows import Row
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.tasks import Tasks
 from fieldbo.vehicles.typed_places import typed_places

@@ -22,11 +22,10 @@ from fieldbo.pages.html import page
 from fieldbo.pages.plane import Plane, plane_of
 from fieldbo.pages.raster import Raster, raster_of
 from fieldbo.pages.still import still_of
+from fieldbo.record.store import MISSION, RECORD, is_being_written
 from fieldbo.results.formatting import question_text
 from fieldbo.runs.export.features import stretches
 from fieldbo.runs.export.recorded import Recorded, read_run
-from fieldbo.runs.folder import MISSION, RECORD
-from fieldbo.runs.record.lock import is_being_written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
