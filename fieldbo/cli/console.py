@@ -156,7 +156,7 @@ def _repeated(option: str, values: Sequence[str]) -> list[str]:
 
 def _record(run: str, arguments: Sequence[str], out: Path | None, say: Callable[[str], object]) -> Path:
     """Return the record of a run, or of the mission that this starts with the arguments, and says so."""
-    from fieldbo.console.start import NotStartedError, start
+    from fieldbo.console.server import NotStartedError, start
     from fieldbo.errors import InputError
     from fieldbo.mission.catalogue import list_missions
     from fieldbo.record.store import record_file

@@ -68,7 +68,7 @@ def _cells(record: Record) -> list[str]:
     from datetime import datetime
 
     from fieldbo.record.store import ORDERS, is_being_written
-    from fieldbo.results.formatting import rounded
+    from fieldbo.results.words import rounded
 
     description, rows, end = record.description, record.rows(), record.end_reason
     battery = math.fsum(vehicle["battery"] for vehicle in description.get("crew", ()))

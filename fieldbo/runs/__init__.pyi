@@ -1,6 +1,6 @@
-from ..record.record import Record as Record
 from .advice.advice import Advice as Advice
 from .advice.advice import PolicyAdvice as PolicyAdvice
+from .folder import Record as Record
 from .folder import begin as begin
 from .load import load_run as load_run
 from .loop import BrokenOffError as BrokenOffError

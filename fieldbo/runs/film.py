@@ -21,7 +21,7 @@ from fieldbo.record.store import record_file
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer, answer_of
 from fieldbo.results.plot.choices import format_of
 from fieldbo.results.plot.films import Film, Moment
-from fieldbo.results.plot.profiles import interval95
+from fieldbo.results.plot.marks import interval95
 from fieldbo.results.result import Result
 from fieldbo.runs.load import mission_of
 from fieldbo.runs.state import RunState

@@ -35,7 +35,7 @@ from fieldbo.mission.load import own_settings
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior_file import pinned
 from fieldbo.mission.toml import made, read_toml, toml_text
-from fieldbo.record.record import Record
+from fieldbo.record.record import Record as Record  # noqa: PLC0414 - it is fieldbo.runs.Record, too
 from fieldbo.record.store import MISSION, RECORD, digests, on_disk
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.result import PICTURES, Result

@@ -27,7 +27,7 @@ from fieldbo.messages import (
 from fieldbo.mission.vehicle_spec import WhenLost
 from fieldbo.record.record import Record
 from fieldbo.record.store import Row
-from fieldbo.results.accounts import Account
+from fieldbo.results.outcome import Account
 from fieldbo.results.result import Result
 from fieldbo.results.tables import ledger_table
 from fieldbo.runs.loop import Interrupted
