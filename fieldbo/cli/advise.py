@@ -11,7 +11,7 @@ import typer
 from fieldbo.cli.pictures import Format, Width
 
 if TYPE_CHECKING:
-    from fieldbo.results.plot.advice import Expected
+    from fieldbo.results.plot.comparisons import Expected
     from fieldbo.runs.advice.advice import Advice
 
 EXAMPLES = """
@@ -132,7 +132,7 @@ def _expected(advice: Advice) -> dict[str, Expected]:
     """Return the bands to draw."""
     import numpy as np
 
-    from fieldbo.results.plot.advice import Expected
+    from fieldbo.results.plot.comparisons import Expected
 
     grids = {p.policy: np.linspace(0.0, p.battery, _POINTS + 1)[1:] for p in advice.policies}
     return {

@@ -53,7 +53,7 @@ def animate(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from fieldbo.cli.terminal import console
-    from fieldbo.results.plot.formats import in_style
+    from fieldbo.results.plot.figures import in_style
     from fieldbo.runs.film import animate as write_film
     from fieldbo.runs.film import checked_format
 

@@ -136,8 +136,7 @@ def console(
 def _under_way() -> str:
     """Return the only run in ``runs/`` that a process carries out."""
     from fieldbo.errors import InputError
-    from fieldbo.runs.folder import RECORD
-    from fieldbo.runs.record.lock import is_being_written
+    from fieldbo.record.store import RECORD, is_being_written
 
     live = sorted(str(f.parent) for f in Path("runs").glob(f"*/{RECORD}") if is_being_written(f))
     if len(live) == 1:
@@ -157,11 +156,11 @@ def _repeated(option: str, values: Sequence[str]) -> list[str]:
 
 def _record(run: str, arguments: Sequence[str], out: Path | None, say: Callable[[str], object]) -> Path:
     """Return the record of a run, or of the mission that this starts with the arguments, and says so."""
-    from fieldbo.console.start import NotStartedError, start
+    from fieldbo.console.server import NotStartedError, start
     from fieldbo.errors import InputError
     from fieldbo.mission.catalogue import list_missions
+    from fieldbo.record.store import record_file
     from fieldbo.runs.folder import next_folder
-    from fieldbo.runs.load import record_file
 
     if not arguments and out is None and not run.endswith(".toml"):
         try:

@@ -56,10 +56,10 @@ def correct(
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.session import UNDONE, saving, show_result
     from fieldbo.cli.terminal import console, says_compiling
+    from fieldbo.record.record import Record
+    from fieldbo.record.store import RECORD, record_file
     from fieldbo.runs.correction import correct_run
-    from fieldbo.runs.folder import RECORD, save
-    from fieldbo.runs.load import record_file
-    from fieldbo.runs.record.record import Record
+    from fieldbo.runs.folder import save
     from fieldbo.runs.signals import unbroken
     from fieldbo.vehicles.dialogue import number_in
 

@@ -94,7 +94,7 @@ def plot(
     from fieldbo.errors import UnknownNameError
     from fieldbo.mission.files import write_output
     from fieldbo.results import plot as pictures
-    from fieldbo.results.plot.formats import in_style
+    from fieldbo.results.plot.figures import in_style
 
     checked(format, width)
     extension = pictures.format_of(out or "", format, "--out")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fieldbo.cli.session import Pictures
     from fieldbo.mission.mission import Mission
-    from fieldbo.runs.record.record import Record
+    from fieldbo.record.record import Record
 
 EXAMPLES = """
 **Examples**
@@ -78,9 +78,9 @@ def resume(
     from fieldbo.cli.terminal import console
     from fieldbo.errors import counted
     from fieldbo.mission.amounts import amount
-    from fieldbo.runs.load import mission_of, notes, record_file
-    from fieldbo.runs.record.record import Record
-    from fieldbo.runs.record.rows import ORDERS
+    from fieldbo.record.record import Record
+    from fieldbo.record.store import ORDERS, record_file
+    from fieldbo.runs.load import mission_of, notes
     from fieldbo.runs.runner import reopens
     from fieldbo.runs.runner import resume as resume_mission
     from fieldbo.vehicles.load import vehicle_of

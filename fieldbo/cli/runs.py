@@ -11,8 +11,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fieldbo.runs.record.record import Record
-    from fieldbo.runs.record.rows import Row
+    from fieldbo.record.record import Record
+    from fieldbo.record.store import Row
 
 _COLUMNS = {"run": "left", "mission": "left", "begun": "left", "state": "left"}
 _NUMBERS = {"orders": "right", "readings": "right", "spent": "right"}
@@ -30,7 +30,7 @@ def runs(
 
     from fieldbo.cli.terminal import console
     from fieldbo.errors import InputError
-    from fieldbo.runs.folder import MISSION, RECORD
+    from fieldbo.record.store import MISSION, RECORD
 
     if not folder.is_dir():
         raise InputError(
@@ -50,8 +50,8 @@ def runs(
 def _row(folder: Path) -> list[str]:
     """Return the cells of one run."""
     from fieldbo.errors import RecordError
-    from fieldbo.runs.folder import RECORD
-    from fieldbo.runs.record.record import Record
+    from fieldbo.record.record import Record
+    from fieldbo.record.store import RECORD
 
     file = folder / RECORD
     if not file.exists():
@@ -67,9 +67,8 @@ def _cells(record: Record) -> list[str]:
     """Return mission, time of beginning, state, orders, readings, and battery spent."""
     from datetime import datetime
 
-    from fieldbo.results.formatting import rounded
-    from fieldbo.runs.record.lock import is_being_written
-    from fieldbo.runs.record.rows import ORDERS
+    from fieldbo.record.store import ORDERS, is_being_written
+    from fieldbo.results.words import rounded
 
     description, rows, end = record.description, record.rows(), record.end_reason
     battery = math.fsum(vehicle["battery"] for vehicle in description.get("crew", ()))
@@ -92,7 +91,7 @@ def _cells(record: Record) -> list[str]:
 
 def _observations(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return the observations of this run's orders, without repetitions."""
-    from fieldbo.runs.record.rows import ORDERS
+    from fieldbo.record.store import ORDERS
 
     ordered = {row.order for row in rows if row.kind in ORDERS}
     messages = {

@@ -139,7 +139,7 @@ def _simulated(go: Callable[..., Result], mission: Mission, console: Console) ->
 
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.terminal import says_compiling
-    from fieldbo.results.formatting import rounded
+    from fieldbo.results.words import rounded
 
     battery, unit = mission.vehicles[0].battery, mission.world.cost_unit
     columns = (TextColumn("battery"), BarColumn(24), TextColumn("{task.description}"))
@@ -209,7 +209,7 @@ def _reached(step: Step, mission: Mission) -> str:
     from fieldbo.belief.question import Optimum
     from fieldbo.clock import duration_text
     from fieldbo.errors import counted
-    from fieldbo.results.formatting import extreme, rounded
+    from fieldbo.results.words import extreme, rounded
 
     question, world = mission.question, mission.world
     if world.cost_unit == "s":

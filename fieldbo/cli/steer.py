@@ -61,9 +61,10 @@ def steer(
 
     from fieldbo.domain.words import place_text
     from fieldbo.errors import InputError, RefusedError, UnconfirmedError
+    from fieldbo.record.record import Record
+    from fieldbo.record.store import record_file
     from fieldbo.runs.explanation.words import level_text
-    from fieldbo.runs.load import mission_of, record_file
-    from fieldbo.runs.record.record import Record
+    from fieldbo.runs.load import mission_of
     from fieldbo.runs.steer import level_in
     from fieldbo.runs.steer import steer as give
 

@@ -41,8 +41,8 @@ from fieldbo.domain.words import part_text
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
 from fieldbo.results.metrics import F1, REGRET, Score, coverage, doubtful, match
-from fieldbo.results.threshold_notes import on_one_class, on_one_side
 from fieldbo.results.truth import Place, Truth, truth_of
+from fieldbo.results.words import on_one_class, on_one_side
 
 _TARGETS = (0.9, 0.95)
 _WORTH_A_NOTE = 0.01  # share of the domain that nobody has seen

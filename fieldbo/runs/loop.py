@@ -26,12 +26,12 @@ from fieldbo.messages import (
     kind_of,
     settles,
 )
+from fieldbo.record.record import Record
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
 from fieldbo.runs.away import Away
 from fieldbo.runs.commands import Inbox
 from fieldbo.runs.holds import Holds
-from fieldbo.runs.record.record import Record
 from fieldbo.runs.signals import unbroken
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.base import Vehicle

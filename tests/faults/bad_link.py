@@ -36,7 +36,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec, WhenLost
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.level_set.rivals import MaximumVariance
-from fieldbo.runs.record.rows import Row
+from fieldbo.record.store import Row
 from fieldbo.runs.state import RunState
 from fieldbo.testing.small import small_world
 
