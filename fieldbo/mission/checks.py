@@ -17,7 +17,7 @@ from fieldbo.mission.hold import check_holds
 from fieldbo.mission.prior import Prior
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import THIS_POLICY
-from fieldbo.world.mean_file import check_covers
+from fieldbo.world.raster import check_covers
 
 if TYPE_CHECKING:
     from fieldbo.mission.mission import Mission

@@ -21,7 +21,7 @@ from fieldbo.mission.earlier_readings import EarlierReadings, readings_of_file, 
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior import Prior, aged
 from fieldbo.mission.schema import MeanFile, PriorFile
-from fieldbo.world.mean_file import read_mean
+from fieldbo.world.raster import read_mean
 from fieldbo.world.readings import inside
 from fieldbo.world.world import World
 

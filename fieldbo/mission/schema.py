@@ -33,7 +33,7 @@ from fieldbo.mission.hold import Hold
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
 from fieldbo.mission.stop_rule import StopRule
 from fieldbo.mission.vehicle_spec import FAILURE_LIMIT, Margin, Recharging, TimeLimit, WhenLost
-from fieldbo.world.disturbances import Disturbances
+from fieldbo.world.world import Disturbances
 
 MOST = 100_000
 """Largest number of a world's sites, and of initial readings."""

@@ -34,7 +34,7 @@ from fieldbo.results.report import _against_plan
 from fieldbo.results.result import Result
 from fieldbo.runs.runner import run
 from fieldbo.testing.small import drive, small_world
-from fieldbo.world.disturbances import Disturbances
+from fieldbo.world.world import Disturbances
 
 
 def world(shape=(11,), seconds=1.0, sampling=1.0, **changes):

@@ -41,8 +41,7 @@ from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.runs.loop import BrokenOffError
 from fieldbo.runs.runner import run
 from fieldbo.testing.small import Hills
-from fieldbo.world.disturbances import Disturbances
-from fieldbo.world.world import Quantity, World
+from fieldbo.world.world import Disturbances, Quantity, World
 
 FAULTS = ("overdrawn", "not home", "legs through obstacles", "errors")
 SLOW = {"entropy-search", "minimum-regret-search", "max-value-entropy-search", "truvar", "rollout"}

@@ -29,7 +29,7 @@ from fieldbo.policies.baselines import Random
 from fieldbo.runs.runner import run
 from fieldbo.testing.small import small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
-from fieldbo.world.disturbances import Disturbances
+from fieldbo.world.world import Disturbances
 
 AXES = [Axis("x", "m", 0, 10), Axis("y", "m", 0, 10)]
 shares = st.floats(0.0, 0.7)

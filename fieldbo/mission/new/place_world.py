@@ -34,9 +34,8 @@ from fieldbo.mission.new.writer import (
 )
 from fieldbo.mission.shapes import as_obstacles, as_outline
 from fieldbo.world.fields.table import fit_table
-from fieldbo.world.logs.log import Log, read_log
+from fieldbo.world.logs.log import Log, bare, read_log
 from fieldbo.world.logs.survey import survey_from_log
-from fieldbo.world.logs.units import bare
 from fieldbo.world.readings import Readings, read_readings
 from fieldbo.world.survey_validation import Validation
 from fieldbo.world.world import World
