@@ -159,7 +159,7 @@ def _record(run: str, arguments: Sequence[str], out: Path | None, say: Callable[
     """Return the record of a run, or of the mission that this starts with the arguments, and says so."""
     from fieldbo.console.start import NotStartedError, start
     from fieldbo.errors import InputError
-    from fieldbo.mission.catalogue import list_missions
+    from fieldbo.mission.files import list_missions
     from fieldbo.runs.folder import next_folder
     from fieldbo.runs.load import record_file
 

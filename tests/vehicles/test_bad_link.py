@@ -24,7 +24,7 @@ from fieldbo.messages import (
     from_plain,
     to_plain,
 )
-from fieldbo.mission.vehicle_spec import WhenLost
+from fieldbo.mission.mission import WhenLost
 from fieldbo.results.accounts import Account
 from fieldbo.results.result import Result
 from fieldbo.results.tables import ledger_table
