@@ -14,8 +14,8 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Frame, Ground, example
 from fieldbo.domain.ground import ground_of
 from fieldbo.errors import InputError
+from fieldbo.mission.files import read_toml
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.toml import read_toml
 from fieldbo.record.record import Record
 from fieldbo.record.store import Row, record_file
 from fieldbo.results.result import Result
