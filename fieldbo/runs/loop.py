@@ -165,8 +165,10 @@ class Loop:
                     vehicle.send(given)
             self.recalled.setdefault(number, []).extend(new)
         for answer in self.state.entered:  # the process died before they had an outcome
+            vehicle = self.vehicles[agent.issued[answer.order].order.vehicle]
             with suppress(InputError):
-                self.vehicles[agent.issued[answer.order].order.vehicle].take(replace(answer, confirmed=True))
+                vehicle.take(replace(answer, confirmed=True))
+            self._receive(vehicle.events(0.0))
         self._take_back()
         self._recall_lost()
         self._report_step()
@@ -233,7 +235,10 @@ class Loop:
                 self._command(entry)
 
     def _answer(self, answer: Answer) -> None:
-        """Record a person's answer, and give it to the vehicle of its order, which may refuse it."""
+        """Record a person's answer, and give it to the vehicle of its order, which may refuse it.
+
+        What it amounts to is taken at once: nobody listens to a vehicle whose part is over.
+        """
         issued = self.state.agent.issued.get(answer.order)
         try:
             if issued is None:
@@ -243,6 +248,8 @@ class Loop:
             fix = f"; {error.fix}" if error.fix else ""
             answer = replace(answer, refused=f"{error.problem}{fix}")
         self._receive([answer])
+        if issued is not None and not answer.refused:
+            self._receive(self.vehicles[issued.order.vehicle].events(0.0))
 
     def _command(self, command: Command) -> None:
         """Record a command, and obey it unless it can't be obeyed."""
