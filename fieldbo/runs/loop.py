@@ -282,7 +282,10 @@ class Loop:
                 self.vehicles[number].cancel(order)
 
     def _listen(self) -> None:
-        """Receive the events of each awaited or paused vehicle once; wait a little if there are none."""
+        """Receive the events of each awaited or paused vehicle once; wait a little if there are none.
+
+        A vehicle whose part is over may still report, or correct, what its orders brought.
+        """
         began_s, waits = self.clock.now_s(), not self.state.awaited
         for number in self.state.awaited:
             self._receive(self.recalled.pop(number, []) or self.vehicles[number].events(_WAIT_S))
@@ -290,6 +293,8 @@ class Loop:
         for number in [number for number in self.state.paused if number not in self.state.awaited]:
             self._receive(self.vehicles[number].events(_WAIT_S))
             self._bring_home(number)
+        for number in sorted(self.state.stops.keys() - set(self.state.awaited)):
+            self._receive(_of_orders(self.vehicles[number].events(0.0)))
         if waits:  # some vehicles return at once
             self.clock.sleep(began_s + _WAIT_S - self.clock.now_s())
 
@@ -361,6 +366,11 @@ class Loop:
     def _report_step(self) -> None:
         if self.on_step is not None and self.state.curve:
             self.on_step(self.state.curve[-1])
+
+
+def _of_orders(events: Sequence[Event]) -> list[Event]:
+    """Return what events say about orders, without telemetry."""
+    return [event for event in events if not isinstance(event, Telemetry)]
 
 
 def _part(event: Event) -> tuple[str, int] | None:
