@@ -8,8 +8,7 @@ import shapely
 from fieldbo.belief.covering import distance_text
 from fieldbo.belief.question import Optimum
 from fieldbo.clock import duration_text
-from fieldbo.costs.chain import Modular
-from fieldbo.costs.control_sets import Subset
+from fieldbo.costs.cells import Modular, Subset
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.distributions import Distribution, TruncatedNormal
 from fieldbo.domain.domain import Domain

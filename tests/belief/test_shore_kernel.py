@@ -22,7 +22,7 @@ from fieldbo.belief.site_graph import SiteGraph, site_graph
 from fieldbo.belief.site_placement import Placements
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.trend import WithTrend
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

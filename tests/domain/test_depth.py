@@ -13,11 +13,8 @@ from hypothesis import strategies as st
 from pyproj import CRS
 
 import fieldbo
-from fieldbo.costs.boat import Boat
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.flight import Flight
-from fieldbo.costs.transect import Transect
-from fieldbo.costs.unit import Unit
+from fieldbo.costs.base import Unit
+from fieldbo.costs.travel import Boat, Euclidean, Flight, Transect
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.bottom import Bottom
 from fieldbo.domain.domain import Domain

@@ -18,8 +18,7 @@ from scipy.spatial.distance import cdist
 from tiers import examples
 
 from fieldbo._numerics.lru import LruBytes
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.flight import Flight
+from fieldbo.costs.travel import Euclidean, Flight
 from fieldbo.domain import shortest_paths as module
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain

@@ -11,7 +11,7 @@ import pytest
 import xarray
 
 import fieldbo
-from fieldbo.costs.chain import Modular, Module
+from fieldbo.costs.cells import Modular, Module
 from fieldbo.domain.distributions import TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.mission.new.cell import fitted_law, make_cell

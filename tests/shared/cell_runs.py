@@ -10,8 +10,7 @@ import numpy as np
 import fieldbo
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum
-from fieldbo.costs.chain import Modular, Module
-from fieldbo.costs.control_sets import Subset
+from fieldbo.costs.cells import Modular, Module, Subset
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.controls import Controls, ControlSet
 from fieldbo.domain.distributions import Uniform

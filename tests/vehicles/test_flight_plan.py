@@ -15,8 +15,7 @@ from shapely.geometry import Polygon
 from working_folder import write
 
 from fieldbo.clock import duration_text
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.transect import Transect
+from fieldbo.costs.travel import Euclidean, Transect
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame, Origin
 from fieldbo.domain.ground import ground_of

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from fieldbo.belief.value_scale import Transform
-from fieldbo.costs.chain import Modular, Module
+from fieldbo.costs.cells import Modular, Module
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.controls import Controls, ControlSet
 from fieldbo.domain.distributions import Uniform

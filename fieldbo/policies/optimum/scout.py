@@ -29,7 +29,7 @@ from fieldbo.belief.question import Optimum
 from fieldbo.belief.shore_kernel import ShoreMatern52
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.trend import WithTrend
-from fieldbo.costs.limits import Supply
+from fieldbo.costs.base import Supply
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason
 from fieldbo.policies.candidates import climbed, over_candidates, readable, reading_noise
