@@ -20,7 +20,7 @@ from scipy.special import gammaincinv, gammaln, logsumexp, ndtri
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
-from fieldbo._numerics.sobol import sobol
+from fieldbo._numerics.streams import sobol
 from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior
 
 POINTS = 128

@@ -23,11 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.arrays import Array, LruBytes, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
-from fieldbo._numerics.lru import LruBytes
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.visibility import Visibility, visibility_in
+from fieldbo.domain.routes import Visibility, visibility_in
 from fieldbo.errors import InputError, counted
 
 MOST_SITES = 10_000

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fieldbo._numerics.arrays import Array
-from fieldbo._numerics.lru import LruBytes
+from fieldbo._numerics.arrays import Array, LruBytes
 from fieldbo.belief.site_graph import SiteGraph, Whole, site_graph
 from fieldbo.domain.domain import Domain
 

@@ -16,8 +16,7 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.costs.base import CostModel, pairwise_costs
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.shortest_paths import ShortestPaths
-from fieldbo.domain.visibility import visibility_in
+from fieldbo.domain.routes import ShortestPaths, visibility_in
 from fieldbo.errors import InputError, UnknownNameError, counted
 from fieldbo.validation import settings
 

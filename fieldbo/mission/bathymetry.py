@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.domain.bottom import Bottom
+from fieldbo.domain.free_space import Bottom
 from fieldbo.domain.georeference import crs_name
 from fieldbo.errors import InputError, counted
 from fieldbo.world.raster import Raster, read_raster

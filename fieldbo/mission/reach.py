@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.domain.words import place_text
+from fieldbo.domain.axes import place_text
 from fieldbo.errors import InputError
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.world.world import World

@@ -34,9 +34,9 @@ from fieldbo.belief.covering import distance_text, to_nearest, yardsticks
 from fieldbo.belief.pooling import pool
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
 from fieldbo.belief.value_scale import ValueScale
+from fieldbo.domain.axes import part_text
 from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.domain.search import climbed
-from fieldbo.domain.words import part_text
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
 from fieldbo.results.metrics import F1, REGRET, Score, coverage, doubtful, match

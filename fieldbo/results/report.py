@@ -9,8 +9,8 @@ from typing import Any
 
 from fieldbo.belief.covering import MOST_AXES, distance_text
 from fieldbo.clock import duration_text
+from fieldbo.domain.axes import compared
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.words import compared
 from fieldbo.errors import counted
 from fieldbo.messages import EndReason
 from fieldbo.results.answers import OptimumAnswer

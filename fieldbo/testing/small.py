@@ -18,8 +18,7 @@ from fieldbo.costs.base import CostModel
 from fieldbo.costs.cells import Modular, Module, Subset
 from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.controls import Controls, ControlSet
-from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.domain.controls import Controls, ControlSet, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError

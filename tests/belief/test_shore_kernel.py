@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 from tiers import swept
 
 import fieldbo
-from fieldbo._numerics.lru import LruBytes
+from fieldbo._numerics.arrays import LruBytes
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior, fit_kernel

@@ -15,8 +15,7 @@ from fieldbo.costs.base import Unit
 from fieldbo.costs.cells import Modular, Module, Subset
 from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.controls import ALL, Controls, ControlSet
-from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.domain.controls import ALL, Controls, ControlSet, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError

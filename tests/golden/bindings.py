@@ -17,7 +17,7 @@ from fieldbo.costs.base import Limit, Unit
 from fieldbo.costs.cells import Modular, Module
 from fieldbo.costs.travel import Euclidean, Transect
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.distributions import TruncatedNormal, halton
+from fieldbo.domain.controls import TruncatedNormal, halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Observation, Query

@@ -12,7 +12,7 @@ import xarray
 
 import fieldbo
 from fieldbo.costs.cells import Modular, Module
-from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.domain.controls import TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.mission.new.cell import fitted_law, make_cell
 from fieldbo.mission.new.cell_table import CellTable

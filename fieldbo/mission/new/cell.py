@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.domain.distributions import Distribution, TruncatedNormal, Uniform
+from fieldbo.domain.controls import Distribution, TruncatedNormal, Uniform
 from fieldbo.errors import InputError
 from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.new.cell_table import CellTable

@@ -12,8 +12,7 @@ import numpy as np
 from fieldbo.belief.value_scale import Transform
 from fieldbo.costs.cells import Modular, Module
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.controls import Controls, ControlSet
-from fieldbo.domain.distributions import Uniform
+from fieldbo.domain.controls import Controls, ControlSet, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.new.writer import Source, check_values_differ

@@ -11,8 +11,8 @@ from typing import Any
 import shapely
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.domain.bottom import Bottom
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.free_space import Bottom
 from fieldbo.domain.georeference import (
     WGS84,
     Georeference,

@@ -22,7 +22,7 @@ from scipy.special import log_ndtr
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.climb import climbed_together
-from fieldbo._numerics.sobol import sobol
+from fieldbo._numerics.streams import sobol
 from fieldbo.belief.surface import Surface
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.cells import Modular
