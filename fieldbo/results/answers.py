@@ -31,8 +31,8 @@ from fieldbo.belief.confidence import (
     unknown,
 )
 from fieldbo.belief.covering import distance_text, to_nearest, yardsticks
-from fieldbo.belief.pooling import pool
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
+from fieldbo.belief.readings import pool
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.axes import part_text
 from fieldbo.domain.georeference import TABLE_DIGITS

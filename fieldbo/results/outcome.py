@@ -13,9 +13,8 @@ from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.agent.failures import Failures
 from fieldbo.agent.stopping import Verdict
 from fieldbo.belief.confidence import AnySurface, Confidence, OptimumConfidence
-from fieldbo.belief.data import Data
 from fieldbo.belief.model import Hyperparameters
-from fieldbo.belief.thinning import PIECE, thinned
+from fieldbo.belief.readings import PIECE, Data, thinned
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.costs.base import CostModel
 from fieldbo.messages import Command, EndReason, Observation, Query, Rejected, order_number

@@ -18,8 +18,7 @@ from fieldbo.belief.model import Hyperparameters, Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet
 from fieldbo.belief.shore_kernel import ShoreMatern52
-from fieldbo.belief.site_graph import SiteGraph, site_graph
-from fieldbo.belief.site_placement import Placements
+from fieldbo.belief.site_graph import Placements, SiteGraph, site_graph
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.trend import WithTrend
 from fieldbo.costs.travel import Euclidean
