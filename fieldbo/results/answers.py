@@ -32,19 +32,18 @@ from fieldbo.belief.confidence import (
     unknown,
 )
 from fieldbo.belief.covering import distance_text, to_nearest, yardsticks
-from fieldbo.belief.pooling import pool
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
+from fieldbo.belief.readings import pool
 from fieldbo.belief.unexpected import Unexpected, unexpected
 from fieldbo.belief.value_scale import ValueScale
+from fieldbo.domain.axes import part_text
 from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.domain.search import climbed
-from fieldbo.domain.words import part_text
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
-from fieldbo.results.formatting import coordinates
 from fieldbo.results.metrics import F1, REGRET, Score, coverage, doubtful, match
 from fieldbo.results.truth import Place, Truth, truth_of
-from fieldbo.results.words import on_one_class, on_one_side
+from fieldbo.results.words import coordinates, on_one_class, on_one_side
 
 _TARGETS = (0.9, 0.95)
 _WORTH_A_NOTE = 0.01  # share of the domain that nobody has seen

@@ -17,7 +17,7 @@ from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.clock import duration_text
-from fieldbo.domain.words import place_text
+from fieldbo.domain.axes import place_text
 from fieldbo.errors import counted
 from fieldbo.messages import (
     Action,
@@ -31,12 +31,10 @@ from fieldbo.messages import (
     order_number,
 )
 from fieldbo.mission.mission import FAILURE_LIMIT
-from fieldbo.results.answers import Answer, OptimumAnswer, answer_of
+from fieldbo.results.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
 from fieldbo.results.contradictions import contradictions, reread
 from fieldbo.results.curve import contradiction
 from fieldbo.results.words import range_of, rounded
-from fieldbo.results.answers import Answer, LevelSetAnswer, OptimumAnswer, answer_of
-from fieldbo.results.contradictions import contradictions
 
 _ENOUGH = {"battery": "battery", "time": "time"}
 _ROUNDING = 1e-9  # fraction of the battery or time limit

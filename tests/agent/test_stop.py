@@ -10,7 +10,7 @@ import fieldbo
 from fieldbo.agent.stopping import Verdict, final_verdict, gaps_of, verdict
 from fieldbo.agent.unseen import hidden_at_sites, unseen
 from fieldbo.belief.confidence import best_by_mean, drawn_regrets, rivals_of
-from fieldbo.belief.gaps import gaps
+from fieldbo.belief.covering import gaps
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.domain.axes import Axis
