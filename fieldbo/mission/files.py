@@ -1,4 +1,4 @@
-"""Find, read and write files: missions and worlds by name, TOML with errors that say where, whole or not at all."""
+"""Find, read and write files: missions and worlds by name; TOML, with errors that say where."""
 
 from __future__ import annotations
 
