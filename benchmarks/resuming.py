@@ -16,7 +16,7 @@ from timing import Plan, Row, Timings, timed
 
 import fieldbo
 from fieldbo.messages import Telemetry
-from fieldbo.runs.record.tail import Tail
+from fieldbo.record.record import Tail
 from fieldbo.runs.state import RunState
 
 READINGS = 1000

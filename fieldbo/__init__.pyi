@@ -18,12 +18,12 @@ from .mission.files import list_worlds as list_worlds
 from .mission.load import load_mission as load_mission
 from .mission.load import load_world as load_world
 from .mission.mission import Mission as Mission
+from .record.record import Record as Record
 from .results.result import Result as Result
 from .runs.advice.advise import advise as advise
 from .runs.explanation.explain import explain as explain
 from .runs.film import animate as animate
 from .runs.load import load_run as load_run
-from .runs.record.record import Record as Record
 from .runs.runner import resume as resume
 from .runs.runner import run as run
 from .runs.steer import steer as steer

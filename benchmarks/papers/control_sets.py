@@ -29,10 +29,10 @@ from fieldbo.domain.controls import Controls
 from fieldbo.domain.distributions import TruncatedNormal
 from fieldbo.messages import Query
 from fieldbo.mission.mission import Mission, VehicleSpec
-from fieldbo.results.expected_truth import ExpectedTruth, expected_truth_of
+from fieldbo.results.metrics import simple_regret
 from fieldbo.results.plot.figures import legend_below, new_figure, opened, save
 from fieldbo.results.plot.style import BLUE, GREEN, ORANGE, PINK, RED, SKY
-from fieldbo.results.regrets import simple_regret
+from fieldbo.results.truth import ExpectedTruth, expected_truth_of
 from fieldbo.runs.comparison import Case, prepared
 
 OUT = Path("runs") / "control_sets.csv"

@@ -26,9 +26,9 @@ from study import Cell, Line, by_rule, carried_out, differences, digest, in_digi
 from fieldbo import run
 from fieldbo.costs.chain import Modular
 from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.results.metrics import movement_regret
 from fieldbo.results.plot.figures import legend_below, new_figure, opened, save
 from fieldbo.results.plot.style import BLUE, GREEN, ORANGE, PINK, RED, SKY
-from fieldbo.results.regrets import movement_regret
 from fieldbo.results.truth import truth_of
 from fieldbo.runs.comparison import Case, prepared
 

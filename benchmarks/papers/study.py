@@ -25,8 +25,8 @@ import numpy as np
 from fieldbo import load_mission
 from fieldbo.errors import InputError
 from fieldbo.mission.files import write_whole
+from fieldbo.record.store import digests
 from fieldbo.results.tables import table
-from fieldbo.runs.folder import digests
 
 
 def _number(text: str) -> float:

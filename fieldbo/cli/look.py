@@ -404,7 +404,7 @@ def _mission(name: str | Path, pairs: list[str], vehicles: list[str], prior: str
     from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
     from fieldbo.mission.load import load_mission
     from fieldbo.results.answers import ANSWERS
-    from fieldbo.results.formatting import question_text
+    from fieldbo.results.words import question_text
     from fieldbo.vehicles.kinds import LINKS
 
     files, full = _files(vehicles) if vehicles else ([], None)

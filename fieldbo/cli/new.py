@@ -63,7 +63,7 @@ def mission(
     from fieldbo.mission.description import describe_mission
     from fieldbo.mission.load import load_world
     from fieldbo.mission.new.mission import LevelSetMission, make_mission, one_sided
-    from fieldbo.results.formatting import question_text
+    from fieldbo.results.words import question_text
     from fieldbo.world.fields.table import TableField
 
     asked = LevelSetMission(threshold, side.value, quantile, battery)

@@ -369,7 +369,7 @@ def _report(made: NewWorld, rows: str, assumed: Sequence[str] = ()) -> list[str]
     from fieldbo.belief.question import LevelSet
     from fieldbo.mission.description import describe_parts_of_cost
     from fieldbo.mission.new.mission import one_sided
-    from fieldbo.results.formatting import question_text
+    from fieldbo.results.words import question_text
 
     field, mission, world = made.field, made.loaded, made.loaded.world
     values, truth = field.readings.values, world.truth(world.domain.sites)

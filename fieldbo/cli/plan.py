@@ -397,7 +397,7 @@ def _is_mission(source: str) -> bool:
 
 def _run_of_the_same_name(source: str) -> str | None:
     """Return the folder of a run with the name of a mission, as it can be typed; None if there is none."""
-    from fieldbo.runs.load import record_file
+    from fieldbo.record.store import record_file
 
     if not _is_mission(source) or source.endswith(".toml"):
         return None

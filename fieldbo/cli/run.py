@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fieldbo.cli.session import Pictures
     from fieldbo.mission.mission import Mission
-    from fieldbo.runs.record.record import Record
+    from fieldbo.record.record import Record
     from fieldbo.vehicles.base import Vehicle
 
 
@@ -214,9 +214,9 @@ def resume(
     """Continue a run that was interrupted, lost its vehicle, or was corrected; or write missing files."""
     from fieldbo.cli.session import carry_out, connect, console
     from fieldbo.mission.amounts import amount
-    from fieldbo.runs.load import mission_of, notes, record_file
-    from fieldbo.runs.record.record import Record
-    from fieldbo.runs.record.rows import ORDERS
+    from fieldbo.record.record import Record
+    from fieldbo.record.store import ORDERS, record_file
+    from fieldbo.runs.load import mission_of, notes
     from fieldbo.runs.runner import reopens
     from fieldbo.runs.runner import resume as resume_mission
     from fieldbo.vehicles.load import vehicle_of
@@ -413,8 +413,7 @@ def console(
 
 def _under_way() -> str:
     """Return the only run in ``runs/`` that a process carries out."""
-    from fieldbo.runs.folder import RECORD
-    from fieldbo.runs.record.lock import is_being_written
+    from fieldbo.record.store import RECORD, is_being_written
 
     live = sorted(str(f.parent) for f in Path("runs").glob(f"*/{RECORD}") if is_being_written(f))
     if len(live) == 1:
@@ -434,10 +433,10 @@ def _repeated(option: str, values: Sequence[str]) -> list[str]:
 
 def _record(run: str, arguments: Sequence[str], out: Path | None, say: Callable[[str], object]) -> Path:
     """Return the record of a run, or of the mission that this starts with the arguments, and says so."""
-    from fieldbo.console.start import NotStartedError, start
+    from fieldbo.console.server import NotStartedError, start
     from fieldbo.mission.files import list_missions
+    from fieldbo.record.store import record_file
     from fieldbo.runs.folder import next_folder
-    from fieldbo.runs.load import record_file
 
     if not arguments and out is None and not run.endswith(".toml"):
         try:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from fieldbo.domain.domain import Domain
     from fieldbo.domain.obstacles import Obstacle
-    from fieldbo.runs.record.record import Record
-    from fieldbo.runs.record.rows import Row
+    from fieldbo.record.record import Record
+    from fieldbo.record.store import Row
 
 
 _COLUMNS = {"run": "left", "mission": "left", "begun": "left", "state": "left"}
@@ -36,7 +36,7 @@ def runs(
     from rich.table import Table
 
     from fieldbo.cli.session import console
-    from fieldbo.runs.folder import MISSION, RECORD
+    from fieldbo.record.store import MISSION, RECORD
 
     if not folder.is_dir():
         raise InputError(
@@ -55,8 +55,8 @@ def runs(
 
 def _row(folder: Path) -> list[str]:
     """Return the cells of one run."""
-    from fieldbo.runs.folder import RECORD
-    from fieldbo.runs.record.record import Record
+    from fieldbo.record.record import Record
+    from fieldbo.record.store import RECORD
 
     file = folder / RECORD
     if not file.exists():
@@ -72,9 +72,8 @@ def _cells(record: Record) -> list[str]:
     """Return mission, time of beginning, state, orders, readings, and battery spent."""
     from datetime import datetime
 
-    from fieldbo.results.formatting import rounded
-    from fieldbo.runs.record.lock import is_being_written
-    from fieldbo.runs.record.rows import ORDERS
+    from fieldbo.record.store import ORDERS, is_being_written
+    from fieldbo.results.words import rounded
 
     description, rows, end = record.description, record.rows(), record.end_reason
     battery = math.fsum(vehicle["battery"] for vehicle in description.get("crew", ()))
@@ -97,7 +96,7 @@ def _cells(record: Record) -> list[str]:
 
 def _observations(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return the observations of this run's orders, without repetitions."""
-    from fieldbo.runs.record.rows import ORDERS
+    from fieldbo.record.store import ORDERS
 
     ordered = {row.order for row in rows if row.kind in ORDERS}
     messages = {
@@ -215,9 +214,10 @@ def steer(
     import getpass
 
     from fieldbo.domain.words import place_text
+    from fieldbo.record.record import Record
+    from fieldbo.record.store import record_file
     from fieldbo.runs.explanation.words import level_text
-    from fieldbo.runs.load import mission_of, record_file
-    from fieldbo.runs.record.record import Record
+    from fieldbo.runs.load import mission_of
     from fieldbo.runs.steer import level_in
     from fieldbo.runs.steer import steer as give
 
@@ -322,10 +322,10 @@ def correct(
 
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.session import UNDONE, console, saving, says_compiling, show_result
+    from fieldbo.record.record import Record
+    from fieldbo.record.store import RECORD, record_file
     from fieldbo.runs.correction import correct_run
-    from fieldbo.runs.folder import RECORD, save
-    from fieldbo.runs.load import record_file
-    from fieldbo.runs.record.record import Record
+    from fieldbo.runs.folder import save
     from fieldbo.runs.signals import unbroken
     from fieldbo.vehicles.dialogue import number_in
 

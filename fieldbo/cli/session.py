@@ -236,7 +236,7 @@ def _simulated(go: Callable[..., Result], mission: Mission, console: Console) ->
     from rich.progress import BarColumn, Progress, TextColumn
 
     from fieldbo._numerics.compiled import when_compiling
-    from fieldbo.results.formatting import rounded
+    from fieldbo.results.words import rounded
 
     battery, unit = mission.vehicles[0].battery, mission.world.cost_unit
     columns = (TextColumn("battery"), BarColumn(24), TextColumn("{task.description}"))
@@ -304,7 +304,7 @@ def _reached(step: Step, mission: Mission) -> str:
     """Return the battery left, the number of stops and the score."""
     from fieldbo.belief.question import Optimum
     from fieldbo.clock import duration_text
-    from fieldbo.results.formatting import extreme, rounded
+    from fieldbo.results.words import extreme, rounded
 
     question, world = mission.question, mission.world
     if world.cost_unit == "s":

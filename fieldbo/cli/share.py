@@ -220,7 +220,7 @@ def plot(
 
     from fieldbo.mission.files import write_output
     from fieldbo.results import plot as pictures
-    from fieldbo.results.plot.formats import in_style
+    from fieldbo.results.plot.figures import in_style
 
     check_pictures(format, width)
     extension = pictures.format_of(out or "", format, "--out")
@@ -332,7 +332,7 @@ def animate(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from fieldbo.cli.session import console
-    from fieldbo.results.plot.formats import in_style
+    from fieldbo.results.plot.figures import in_style
     from fieldbo.runs.film import animate as write_film
     from fieldbo.runs.film import checked_format
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from fieldbo.results.metrics import Score
-    from fieldbo.results.plot.advice import Expected
+    from fieldbo.results.plot.comparisons import Expected
     from fieldbo.runs.advice.advice import Advice
     from fieldbo.runs.comparison_scores import Difference, Scores, Target
 
@@ -133,7 +133,7 @@ def _expected(advice: Advice) -> dict[str, Expected]:
     """Return the bands to draw."""
     import numpy as np
 
-    from fieldbo.results.plot.advice import Expected
+    from fieldbo.results.plot.comparisons import Expected
 
     grids = {p.policy: np.linspace(0.0, p.battery, _POINTS + 1)[1:] for p in advice.policies}
     return {

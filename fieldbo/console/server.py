@@ -8,6 +8,9 @@ import os
 import secrets
 import socket
 import ssl
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +19,11 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fieldbo.console.app import app_of
-from fieldbo.console.guard import Guard
-from fieldbo.console.names import HostName
+from fieldbo.console.guard import Guard, HostName
 from fieldbo.console.view import View
-from fieldbo.errors import InputError
+from fieldbo.errors import FieldboError, InputError
+from fieldbo.record.store import RECORD
+from fieldbo.runs.folder import folder_exists
 
 TOKEN = "FIELDBO_CONSOLE_TOKEN"
 """Variable of the environment that holds the token; without it, each console has a new one."""
@@ -210,3 +214,56 @@ def serve(file: Path, place: Place, on_ready: Callable[[list[str]], object]) -> 
         uvicorn.Server(config).run(sockets=[bound])
     finally:
         bound.close()
+
+
+_STARTED_WITHIN_S = 120.0
+_LOOK_EVERY_S = 0.1
+
+
+class NotStartedError(FieldboError):
+    """The process of a mission ended before it made a record; the message is its own."""
+
+
+def start(mission: str, out: Path, arguments: Sequence[str]) -> Path:
+    """Start ``fieldbo run`` and wait for its record; return the record.
+
+    The process writes to a log next to the run folder. It is in a session of its own: Ctrl-C at the console
+    does not reach it.
+
+    Parameters
+    ----------
+    mission : str
+        Name or file.
+    out : Path
+        The run folder to make.
+    arguments : sequence of str
+        Further arguments of ``fieldbo run``.
+
+    Raises
+    ------
+    InputError
+        The run folder exists.
+    NotStartedError
+        It ended without a record, or made none in time.
+    """
+    if out.exists():
+        raise folder_exists(out)
+    log = out.with_name(f"{out.name}.log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as writing:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "fieldbo", "run", mission, "--out", str(out), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    end_s = time.monotonic() + _STARTED_WITHIN_S
+    while not (out / RECORD).exists():
+        if process.poll() is not None or time.monotonic() > end_s:
+            output = log.read_text(encoding="utf-8", errors="replace").strip()
+            if process.poll() is not None:
+                log.unlink(missing_ok=True)
+            raise NotStartedError(output.removeprefix("fieldbo: ") or f"{mission} was not started")
+        time.sleep(_LOOK_EVERY_S)
+    return out / RECORD

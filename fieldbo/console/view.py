@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,21 +14,18 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.vehicle_state import VehicleState
-from fieldbo.console.follower import Follower
-from fieldbo.console.log import line_of
-from fieldbo.console.streams import Streams
+from fieldbo.console.follower import Follower, line_of
 from fieldbo.messages import Answer, Command, GoHome, Observation, Order, Query, Recharge
 from fieldbo.mission.mission import Mission
 from fieldbo.pages import field_map
 from fieldbo.pages.course import layers_of
-from fieldbo.pages.plane import Plane, plane_of
-from fieldbo.pages.raster import raster_of
+from fieldbo.pages.plane import Plane, plane_of, raster_of
+from fieldbo.record.store import Row
 from fieldbo.results.cell_runs import cell_runs_of
-from fieldbo.results.formatting import question_text
 from fieldbo.results.result import Result
+from fieldbo.results.words import question_text
 from fieldbo.runs.explanation.words import best_of, place, reasons_for
 from fieldbo.runs.export.features import stretches
-from fieldbo.runs.record.rows import Row
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.tasks import Tasks
 from fieldbo.vehicles.typed_places import typed_places
@@ -316,3 +315,40 @@ def _status(follower: Follower) -> dict[str, str]:
     if any(vehicle.phase.over for vehicle in state.agent.vehicles):
         return {"kind": "running", "text": "On the way home"}
     return {"kind": "running", "text": "Under way"}
+
+
+class Streams:
+    """Tells all viewers that something has changed."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting = set[asyncio.Event]()
+
+    def start(self) -> None:
+        """Begin to tell viewers, in the present event loop."""
+        self._loop = asyncio.get_running_loop()
+
+    def changed(self) -> None:
+        """Tell viewers; called from any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            with contextlib.suppress(RuntimeError):  # it closes just now
+                self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        for event in self._waiting:
+            event.set()
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[asyncio.Event]:
+        """Yield an event that is set at each change."""
+        event = asyncio.Event()
+        self._waiting.add(event)
+        try:
+            yield event
+        finally:
+            self._waiting.discard(event)
+
+    @property
+    def count(self) -> int:
+        """Number of viewers."""
+        return len(self._waiting)

@@ -1,6 +1,6 @@
-from .commands import Answer as Answer
-from .commands import Command as Command
 from .events import LONGEST_CHANNEL as LONGEST_CHANNEL
+from .events import Answer as Answer
+from .events import Command as Command
 from .events import Correction as Correction
 from .events import Event as Event
 from .events import Fitted as Fitted

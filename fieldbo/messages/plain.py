@@ -12,8 +12,17 @@ import shapely
 
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, UnknownNameError
-from fieldbo.messages.commands import Answer, Command
-from fieldbo.messages.events import Correction, Event, Fitted, Lost, Observation, Rejected, Telemetry
+from fieldbo.messages.events import (
+    Answer,
+    Command,
+    Correction,
+    Event,
+    Fitted,
+    Lost,
+    Observation,
+    Rejected,
+    Telemetry,
+)
 from fieldbo.messages.orders import GoHome, Order, Query, Recharge
 
 _KINDS: dict[str, type] = {

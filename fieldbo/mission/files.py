@@ -1,4 +1,4 @@
-"""Find, read and write files: missions and worlds by name; TOML, with errors that say where."""
+"""Files of missions and worlds: found by name, read with errors that say where, written whole or not."""
 
 from __future__ import annotations
 

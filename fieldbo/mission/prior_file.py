@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,10 @@ from fieldbo.mission.earlier_readings import EarlierReadings, readings_of_file, 
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior import Prior, aged
 from fieldbo.mission.schema import MeanFile, PriorFile
+from fieldbo.mission.world_file import load_world
+from fieldbo.record.readings import read_readings
+from fieldbo.record.record import Record
+from fieldbo.record.store import changed_files, record_file
 from fieldbo.world.raster import read_mean
 from fieldbo.world.readings import inside
 from fieldbo.world.world import World
@@ -135,9 +139,34 @@ def _is_run(path: Path) -> bool:
 
 
 def _from_run(path: Path, world: World) -> EarlierReadings:
-    # Records belong to the layer above, which is looked up by name as an extension would be.
-    taken: EarlierReadings = import_module("fieldbo.runs.earlier").readings_of_run(path, world)
-    return taken
+    """Return what a run in a world with the same axes and the same quantity has read itself."""
+    with Record(record_file(path)) as record:
+        readings, description, folder = read_readings(record), record.description, record.file.parent
+        if record.loss:
+            warnings.warn(record.loss, stacklevel=2)
+    if changed := changed_files(folder / description["world"], description):
+        raise InputError(
+            f"changed since the run began: {', '.join(changed)}",
+            expected="the world with which the run began",
+            where=str(path),
+            fix="undo the changes",
+        )
+    before = load_world(folder / description["world"])
+    for what, then, now in (
+        ("axes", [a.name for a in before.domain.axes], [a.name for a in world.domain.axes]),
+        ("axes' units", [a.unit for a in before.domain.axes], [a.unit for a in world.domain.axes]),
+        ("quantity", [before.quantity.label], [world.quantity.label]),
+    ):
+        if then != now:
+            raise InputError(
+                f"the {what} of the run: {', '.join(then)}",
+                expected=", ".join(now),
+                where=str(path),
+                fix="choose a run in the same world",
+            )
+    if readings is None:
+        raise InputError("the run has no readings", expected="a run that read something", where=str(path))
+    return EarlierReadings(*readings)
 
 
 def _ages(taken: EarlierReadings, content: PriorFile, path: Path) -> Array:

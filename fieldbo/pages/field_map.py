@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,9 +14,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.obstacles import Obstacle, Region
 from fieldbo.mission.mission import Mission
 from fieldbo.pages.course import Layers
-from fieldbo.pages.packing import quantised, text
-from fieldbo.pages.plane import Plane
-from fieldbo.pages.raster import Raster
+from fieldbo.pages.plane import Plane, Raster
 from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
 from fieldbo.results.metrics import doubtful
 from fieldbo.results.plot.style import CHANCE, CLASS_OR_NONE, HOPE, SPREAD
@@ -65,7 +64,7 @@ def _pixels(raster: Raster) -> dict[str, Any]:
     rows, columns = raster.pixels.shape
     small = len(raster.shown) < 0xFFFF
     pixels = np.where(raster.pixels < 0, _OUTSIDE, raster.pixels).astype("<u2" if small else "<u4")
-    return {"rows": rows, "columns": columns, "bits": 16 if small else 32, "sites": text(pixels)}
+    return {"rows": rows, "columns": columns, "bits": 16 if small else 32, "sites": as_base64(pixels)}
 
 
 def places(plane: Plane, result: Result) -> list[dict[str, Any]]:
@@ -177,7 +176,7 @@ def frame_layers(
     return {
         **plain,
         "probability": quantised(p),
-        "class": text(five.astype(np.uint8)),
+        "class": as_base64(five.astype(np.uint8)),
     }
 
 
@@ -201,3 +200,36 @@ def readings(plane: Plane, result: Result, words: Sequence[str]) -> list[dict[st
         {"at": at, "kind": str(kind), "text": line}
         for at, kind, line in zip(plane.drawn(result.sites) if len(kinds) else [], kinds, words, strict=True)
     ]
+
+
+STEPS, MISSING = 65534, 65535
+"""Largest quantised value, and the one that stands for NaN or infinity."""
+
+
+def quantised(values: Array) -> dict[str, Any]:
+    """Return values (N,) as 16-bit integers between their ends.
+
+    Returns
+    -------
+    dict
+        ``low`` and ``high``, the ends; ``values``, in little-endian base64. A value is
+        ``low + (high - low) * integer / STEPS``, or unknown if the integer is `MISSING`.
+
+    Examples
+    --------
+    >>> quantised(np.array([1.0, 2.0, np.nan]))
+    {'low': 1.0, 'high': 2.0, 'values': 'AAD+////'}
+    """
+    finite = np.isfinite(values)
+    low, high = (
+        (float(end) for end in (values[finite].min(), values[finite].max())) if finite.any() else (0.0, 0.0)
+    )
+    whole = np.full(len(values), MISSING, dtype="<u2")
+    share = (values[finite] - low) / (high - low) if high > low else np.zeros(np.count_nonzero(finite))
+    whole[finite] = np.rint(STEPS * share).astype("<u2")
+    return {"low": low, "high": high, "values": as_base64(whole)}
+
+
+def as_base64(values: NDArray[Any]) -> str:
+    """Return the bytes of an array as base64."""
+    return b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

@@ -22,7 +22,7 @@ from fieldbo.messages import (
 )
 from fieldbo.pages.course import Course, Frame
 from fieldbo.results.answers import LevelSetAnswer
-from fieldbo.results.formatting import extreme, rounded, spent_of
+from fieldbo.results.words import extreme, rounded, spent_of
 from fieldbo.runs.explanation.words import command_text, place
 
 MOST_ROWS = 500

@@ -1,4 +1,3 @@
-from .accounts import Account as Account
 from .answers import Answer as Answer
 from .answers import LevelSetAnswer as LevelSetAnswer
 from .answers import OptimumAnswer as OptimumAnswer
@@ -7,6 +6,7 @@ from .curve import Scorer as Scorer
 from .curve import Step as Step
 from .metrics import Score as Score
 from .metrics import f1_score as f1_score
+from .outcome import Account as Account
 from .outcome import Outcome as Outcome
 from .recommendation import BestPlay as BestPlay
 from .report import Report as Report

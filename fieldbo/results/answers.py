@@ -15,8 +15,9 @@ from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.failures import patches
 from fieldbo.agent.inspection import Inspection, inspection
-from fieldbo.agent.unseen import Unseen, unseen
+from fieldbo.agent.unseen import Unseen, unnoticed, unseen
 from fieldbo.belief.confidence import (
+    DRAWS,
     MIDDLE90,
     AnySurface,
     Confidence,
@@ -40,8 +41,8 @@ from fieldbo.domain.words import part_text
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
 from fieldbo.results.metrics import F1, REGRET, Score, coverage, doubtful, match
-from fieldbo.results.threshold_notes import on_one_class, on_one_side
 from fieldbo.results.truth import Place, Truth, truth_of
+from fieldbo.results.words import on_one_class, on_one_side
 
 _TARGETS = (0.9, 0.95)
 _WORTH_A_NOTE = 0.01  # share of the domain that nobody has seen
@@ -184,6 +185,7 @@ class LevelSetAnswer(_Answer):
                 threshold_if(question, self.scale),
                 self.mission.world.domain.cells,
                 self.inspection.far,
+                unnoticed(self.mission, self.surface, stream(self.mission.seed, "unnoticed"), DRAWS),
             )
 
     def summary(self, costs: Sequence[float], f1: Sequence[float]) -> dict[str, Any]:

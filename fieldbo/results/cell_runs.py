@@ -20,10 +20,16 @@ from fieldbo.costs.chain import Modular
 from fieldbo.messages import Event, Observation, Order, Query, order_number
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS
-from fieldbo.results.expected_truth import ALPHA, ExpectedTruth, expected_truth_of
-from fieldbo.results.metrics import BEST_REGRET, SIMPLE_REGRET, Score
-from fieldbo.results.regrets import cost_regret, movement_regret, quality_regret, simple_regret
-from fieldbo.results.truth import truth_of
+from fieldbo.results.metrics import (
+    BEST_REGRET,
+    SIMPLE_REGRET,
+    Score,
+    cost_regret,
+    movement_regret,
+    quality_regret,
+    simple_regret,
+)
+from fieldbo.results.truth import ALPHA, ExpectedTruth, expected_truth_of, truth_of
 
 LAMBDA = 0.1
 """Weight of movement cost against value in the movement regret."""
@@ -245,7 +251,7 @@ class ModuleRuns(CountedRuns):
 
 
 class SetPlays(CountedRuns):
-    """Plays of control sets and their regrets (Hoang et al. 2025), see `fieldbo.results.regrets`.
+    """Plays of control sets and their regrets (Hoang et al. 2025), see `fieldbo.results.metrics`.
 
     All queries are plays, initial readings included. A play is scored by its true expected value, whatever
     values the free variables took.

@@ -32,11 +32,9 @@ from fieldbo.messages import (
 )
 from fieldbo.mission.mission import FAILURE_LIMIT
 from fieldbo.results.answers import Answer, OptimumAnswer, answer_of
-from fieldbo.results.contradictions import contradictions
-from fieldbo.results.formatting import rounded
-from fieldbo.results.model_check import contradiction
-from fieldbo.results.rereading import reread
-from fieldbo.results.threshold_notes import range_of
+from fieldbo.results.contradictions import contradictions, reread
+from fieldbo.results.curve import contradiction
+from fieldbo.results.words import range_of, rounded
 
 _ENOUGH = {"battery": "battery", "time": "time"}
 _ROUNDING = 1e-9  # fraction of the battery or time limit

@@ -38,8 +38,8 @@ from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, declared_c
 from fieldbo.policies.control_sets.precision import Precision
 from fieldbo.policies.control_sets.search import ControlSetSearch, free_samples
 from fieldbo.results.answers import ends
-from fieldbo.results.expected_truth import ExpectedTruth
-from fieldbo.results.formatting import interval
+from fieldbo.results.truth import ExpectedTruth
+from fieldbo.results.words import interval
 from fieldbo.world.world import World
 
 _FITTING, _EVALUATING = 128, 512  # samples of the free variables

@@ -18,14 +18,12 @@ from fieldbo.errors import UnknownNameError
 from fieldbo.messages import EndReason, Observation, Query, Rejected
 from fieldbo.mission.files import write_whole
 from fieldbo.results import tables
-from fieldbo.results.accounts import Account
 from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.curve import Step
 from fieldbo.results.notes import notes_of
-from fieldbo.results.outcome import Outcome
+from fieldbo.results.outcome import Account, Outcome
 from fieldbo.results.recommendation import best_plays
-from fieldbo.results.report import Report, report
-from fieldbo.results.summary import summary
+from fieldbo.results.report import Report, report, summary
 
 if TYPE_CHECKING:
     import xarray

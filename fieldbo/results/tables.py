@@ -15,9 +15,8 @@ from fieldbo.agent.ledger import Entry
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.messages import Action, Command, Observation, kind_of, order_number
-from fieldbo.results.accounts import Account
 from fieldbo.results.curve import Step
-from fieldbo.results.outcome import Outcome
+from fieldbo.results.outcome import Account, Outcome
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:

@@ -17,7 +17,7 @@ from fieldbo.agent.agent import Agent
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.clock import Clock
 from fieldbo.errors import InputError
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 
 _MUCH = 0.5
 """Time away that takes more than this fraction of what is left of a time limit needs to be confirmed."""

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from fieldbo.errors import FieldboError, RecordError, printable
 from fieldbo.messages import Answer, Command, from_plain, to_plain
-from fieldbo.runs.record.file import now_utc
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
+from fieldbo.record.store import now_utc
 
 NAME = "commands.sqlite"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from fieldbo.errors import InputError
 from fieldbo.mission.files import write_whole
+from fieldbo.record.store import acquired, unlock
 from fieldbo.results.curve import Step
 from fieldbo.results.tables import table
-from fieldbo.runs.record.lock import acquired, unlock
 
 KEY = ("mission", "draw", "start")
 """What names a run of a comparison."""

@@ -9,9 +9,10 @@ from pathlib import Path
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.agent.agent import Agent
 from fieldbo.messages import Correction, Observation
+from fieldbo.record.record import Record
+from fieldbo.record.store import record_file
 from fieldbo.results.result import Result
-from fieldbo.runs.load import mission_of, record_file
-from fieldbo.runs.record.record import Record
+from fieldbo.runs.load import mission_of
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.plausible import doubt_about_reading, earlier_values
 

@@ -16,13 +16,14 @@ from fieldbo.belief.confidence import moments as mean_and_sd
 from fieldbo.errors import InputError
 from fieldbo.messages import Observation
 from fieldbo.mission.files import write_output
+from fieldbo.record.record import Record
+from fieldbo.record.store import record_file
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer, answer_of
 from fieldbo.results.plot.choices import format_of
 from fieldbo.results.plot.films import Film, Moment
-from fieldbo.results.plot.profiles import interval95
+from fieldbo.results.plot.marks import interval95
 from fieldbo.results.result import Result
-from fieldbo.runs.load import mission_of, record_file
-from fieldbo.runs.record.record import Record
+from fieldbo.runs.load import mission_of
 from fieldbo.runs.state import RunState
 
 FORMATS = ("mp4", "gif")

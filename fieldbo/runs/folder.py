@@ -18,7 +18,7 @@ from dataclasses import asdict
 from glob import escape
 from hashlib import sha256
 from importlib.metadata import version
-from pathlib import Path, PurePath
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -34,21 +34,16 @@ from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
 from fieldbo.mission.load import own_settings
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior_file import pinned
+from fieldbo.record.record import Record as Record  # noqa: PLC0414 - it is fieldbo.runs.Record, too
+from fieldbo.record.store import MISSION, RECORD, digests, on_disk
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.result import PICTURES, Result
-from fieldbo.runs.record.file import on_disk
-from fieldbo.runs.record.record import Record
 from fieldbo.vehicles.kinds import LINKS, VEHICLES
-
-RECORD, MISSION = "run.sqlite", "mission.toml"
 
 Fill = Callable[[Path, str], None]
 """``fill(folder, name)`` writes the content of a run folder with its final name."""
 
 _LONG_AGO_S = 3600.0
-
-_DOCUMENTS = {".md", ".rst"}
-"""Files for people: a change in them does not change a run."""
 
 
 def begin(
@@ -239,25 +234,6 @@ def _settings(value: Any) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
-def is_hashed(name: str) -> bool:
-    """Return True if a file of a world's folder can change a run; documents can't.
-
-    Examples
-    --------
-    >>> is_hashed("world.toml"), is_hashed("README.md")
-    (True, False)
-    """
-    return PurePath(name).suffix.lower() not in _DOCUMENTS
-
-
-def digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file below a world's folder that can change a run, by relative path."""
-    return {
-        file.relative_to(folder).as_posix(): sha256(file.read_bytes()).hexdigest()
-        for file in sorted(p for p in folder.rglob("*") if p.is_file() and is_hashed(p.name))
-    }
 
 
 def folder_exists(folder: Path) -> InputError:

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from fieldbo.belief.model import Model
-from fieldbo.errors import InputError, UnknownNameError, nearest
+from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
 from fieldbo.mission.load import read_mission
 from fieldbo.mission.mission import Mission
-from fieldbo.runs.folder import MISSION, RECORD, as_carried_out, digests, is_hashed, versions
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
+from fieldbo.record.store import MISSION, changed_files, record_file
+from fieldbo.runs.folder import as_carried_out, versions
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.kinds import LINKS, VEHICLES
 
@@ -61,38 +62,6 @@ def load_run(run: Path | str) -> RunState:
     return state
 
 
-def record_file(run: Path | str) -> Path:
-    """Return the path of a run's record.
-
-    Parameters
-    ----------
-    run : Path or str
-        A run folder, the ``run.sqlite`` in it, or the name of a run in ``runs/``.
-
-    Raises
-    ------
-    InputError
-        There is no such run, or the folder holds a mission but no record.
-    """
-    given, below = Path(run), Path("runs") / run
-    path = given if given.exists() or not below.exists() else below
-    file = path / RECORD if path.is_dir() else path
-    if file.is_file() and file.name == RECORD:
-        return file
-    if (mission := path / MISSION).is_file():
-        raise InputError(
-            f"no run has begun in {path}: it holds a mission but no {RECORD}",
-            expected="a folder in which a run has begun",
-            fix=f"start the run with: fieldbo run {mission}",
-        )
-    near = nearest(str(run), (file.parent.name for file in Path("runs").glob(f"*/{RECORD}")))
-    raise InputError(
-        f"{run} is not a run folder: it has no {RECORD}" if path.exists() else f"there is no run {run}",
-        expected=f"a run folder, as written by fieldbo run, or the {RECORD} in it",
-        fix=f"did you mean {near!r}?" if near else "list your runs with: fieldbo runs",
-    )
-
-
 def mission_of(record: Record) -> Mission:
     """Load the mission of a record from the files next to it, and check that they are unchanged.
 
@@ -116,9 +85,7 @@ def mission_of(record: Record) -> Mission:
         raise _changed(gone or prior, folder, file, "missing" if gone else _CHANGED)
     mission = read_mission(file)
     assert mission.folder is not None
-    now = digests(mission.folder)
-    then = {name: digest for name, digest in description.get("files", {}).items() if is_hashed(name)}
-    changed = [f"{mission.world.name}/{name}" for name in then if now.get(name) != then[name]]
+    changed = changed_files(mission.folder, description)
     if json.loads(json.dumps(dict(mission.settings))) != description.get("settings"):
         changed.insert(0, file.name)
     if changed:

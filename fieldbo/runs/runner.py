@@ -12,13 +12,13 @@ from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Event
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
+from fieldbo.record.record import Record
+from fieldbo.record.store import ORDERS, Row, record_file
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
 from fieldbo.runs.away import Away
-from fieldbo.runs.load import mission_of, record_file
+from fieldbo.runs.load import mission_of
 from fieldbo.runs.loop import Loop
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.rows import ORDERS, Row
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.simulated import Simulated

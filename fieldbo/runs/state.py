@@ -28,9 +28,9 @@ from fieldbo.messages import (
     settles,
 )
 from fieldbo.mission.mission import Mission
+from fieldbo.record.store import WITHOUT_MESSAGE, Row
 from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.result import Result
-from fieldbo.runs.record.rows import WITHOUT_MESSAGE, Row
 
 
 class RunState:

@@ -15,12 +15,10 @@ from fieldbo.errors import InputError, RefusedError, UnconfirmedError
 from fieldbo.messages import Action, Command
 from fieldbo.mission.amounts import amount
 from fieldbo.mission.mission import Mission
+from fieldbo.record.record import Record, Tail
+from fieldbo.record.store import Row, is_being_written, record_file
 from fieldbo.runs.commands import append, commands_file
-from fieldbo.runs.load import mission_of, record_file
-from fieldbo.runs.record.lock import is_being_written
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.rows import Row
-from fieldbo.runs.record.tail import Tail
+from fieldbo.runs.load import mission_of
 
 _POLL_S = 0.1
 

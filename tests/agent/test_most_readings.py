@@ -11,7 +11,7 @@ from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.errors import InputError
 from fieldbo.messages import Command, EndReason, Query, Rejected
 from fieldbo.policies import EI, Straddle
-from fieldbo.results.rereading import reread
+from fieldbo.results.contradictions import reread
 from fieldbo.testing import small_mission, small_world
 
 

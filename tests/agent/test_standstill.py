@@ -11,7 +11,7 @@ from remote_vehicles import mission, remote
 import fieldbo
 from fieldbo.agent.standstill import Standstill
 from fieldbo.messages import GoHome, Query, Telemetry
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 
 COST = 3.0
 

@@ -22,7 +22,7 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Along
 from fieldbo.messages import Observation, Query, Stop
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 
 K = 10_000
 CELL = np.array([20.0, 0.5])

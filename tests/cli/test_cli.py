@@ -26,8 +26,8 @@ from fieldbo.cli import app
 from fieldbo.mission.files import shipped
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.schema import json_schema
+from fieldbo.record.record import Record
 from fieldbo.runs import runner
-from fieldbo.runs.record.record import Record
 
 WORLD = world_text(
     ("along", 0, 10, 5),

@@ -15,7 +15,7 @@ from waiting import SLOW_S, until
 import fieldbo
 from fieldbo.cli.run import _record
 from fieldbo.console.follower import Follower
-from fieldbo.console.start import start
+from fieldbo.console.server import start
 from fieldbo.console.view import View
 from fieldbo.errors import InputError
 from fieldbo.messages import Command

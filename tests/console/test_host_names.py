@@ -13,8 +13,7 @@ from reverse_proxy import reverse_proxy
 from starlette.responses import PlainTextResponse
 from waiting import SLOW_S, until
 
-from fieldbo.console.guard import Guard
-from fieldbo.console.names import HostName
+from fieldbo.console.guard import Guard, HostName
 from fieldbo.errors import InputError
 from fieldbo.messages import Command
 from fieldbo.runs.commands import append, commands_file

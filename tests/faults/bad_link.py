@@ -35,7 +35,7 @@ from fieldbo.messages import (
 from fieldbo.mission.mission import Mission, VehicleSpec, WhenLost
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.level_set.rivals import MaximumVariance
-from fieldbo.runs.record.rows import Row
+from fieldbo.record.store import Row
 from fieldbo.runs.state import RunState
 from fieldbo.testing.small import small_world
 

@@ -32,8 +32,8 @@ from fieldbo.messages import Observation, Query
 from fieldbo.mission.mission import Mission, Recharging, WhenLost
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.level_set.rivals import MaximumVariance
+from fieldbo.record.record import Record
 from fieldbo.results.result import Result
-from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import SteppedClock, small_mission
 from fieldbo.vehicles.remote.link import GoalResult, Reconnected, Report

@@ -58,10 +58,10 @@ from fieldbo.policies.baselines import Random
 from fieldbo.policies.control_sets.subsets import Subsets
 from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.record import record as record_module
+from fieldbo.record.record import Record
+from fieldbo.record.store import Counter
 from fieldbo.runs import runner
-from fieldbo.runs.record import record as record_module
-from fieldbo.runs.record.counter import Counter
-from fieldbo.runs.record.record import Record
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated
 

@@ -4,7 +4,7 @@ import pytest
 from bad_robot import BadRobot
 
 from fieldbo.messages import Lost
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
 from fieldbo.policies.travel.rollout import Rollout
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 from fieldbo.runs.runner import run
 from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world.fields.gp_draw import GPDraw

@@ -21,8 +21,8 @@ from underway import steered
 from fieldbo.errors import InputError
 from fieldbo.messages import Recharge
 from fieldbo.mission.mission import Recharging
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.rows import ORDERS
+from fieldbo.record.record import Record
+from fieldbo.record.store import ORDERS
 from fieldbo.runs.runner import resume, run
 from fieldbo.runs.state import RunState
 

@@ -9,9 +9,9 @@ from tiers import seed_blocks
 
 import fieldbo
 from fieldbo.belief import lookahead
+from fieldbo.record.record import Record
+from fieldbo.record.store import ORDERS
 from fieldbo.runs.loop import Interrupted
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.rows import ORDERS
 from fieldbo.runs.runner import resume, run
 
 LARGE = {

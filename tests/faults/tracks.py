@@ -35,7 +35,7 @@ from fieldbo.belief.question import LevelSet
 from fieldbo.costs.transect import Transect
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.baselines import Random
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 from fieldbo.runs.runner import run
 from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.remote.remote import Remote

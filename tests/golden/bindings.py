@@ -37,7 +37,7 @@ from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.travel.one_step import DistUCB
 from fieldbo.policies.travel.scores import TravelScore
 from fieldbo.policies.travel.simulation import Simulation, rollout_values
-from fieldbo.results import regrets
+from fieldbo.results import metrics
 from fieldbo.results.metrics import f1_score
 from fieldbo.world.fields import function
 from fieldbo.world.world import Quantity, World
@@ -476,7 +476,7 @@ def _movement_cost(case: Case) -> Answer:
 
 def _movement_regret(case: Case) -> Answer:
     given = case["inputs"]
-    return {"R": regrets.movement_regret(given["f"], given["fstar"], given["gamma"], given["lam"])}
+    return {"R": metrics.movement_regret(given["f"], given["fstar"], given["gamma"], given["lam"])}
 
 
 def _depth_recipe(case: Case) -> Answer:
@@ -570,11 +570,11 @@ def _cvs_alpha(case: Case) -> Answer:
 
 def _regrets(case: Case) -> Answer:
     i = case["inputs"]
-    sets, first = regrets.good_enough(i["Cstar_best_by_set"], i["Cstar_costs"], i["Cstar_alpha"])
+    sets, first = metrics.good_enough(i["Cstar_best_by_set"], i["Cstar_costs"], i["Cstar_alpha"])
     return {
-        "Rf": regrets.quality_regret(i["best"], i["values"], i["alpha"]),
-        "Rc": regrets.cost_regret(i["played"], i["c_star"]),
-        "simple": regrets.simple_regret(i["best"], i["values"], i["costs"], i["checkpoints"]).tolist(),
+        "Rf": metrics.quality_regret(i["best"], i["values"], i["alpha"]),
+        "Rc": metrics.cost_regret(i["played"], i["c_star"]),
+        "simple": metrics.simple_regret(i["best"], i["values"], i["costs"], i["checkpoints"]).tolist(),
         "Cstar": [sets, first],
     }
 

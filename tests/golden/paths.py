@@ -40,10 +40,10 @@ from underway import steered
 
 import fieldbo
 from fieldbo.messages import Observation, Telemetry, to_plain
+from fieldbo.record.record import Record
+from fieldbo.record.store import ORDERS
 from fieldbo.runs.load import mission_of
 from fieldbo.runs.loop import Interrupted
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.rows import ORDERS
 from fieldbo.vehicles.simulators import KINDS
 from fieldbo.vehicles.simulators.faults import form
 

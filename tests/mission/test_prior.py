@@ -25,10 +25,10 @@ from fieldbo.messages import Fitted, Query, Stop
 from fieldbo.mission.prior import MOST_EARLIER, Prior, aged
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.record.record import Record
 from fieldbo.results.plot import map_picture, path_picture
 from fieldbo.runs.folder import begin
 from fieldbo.runs.load import load_run, mission_of
-from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission, small_world
 
@@ -409,6 +409,10 @@ def test_a_run_in_another_world_is_rejected(said, command):
     code, _, error = command("run", "m.toml", "--prior", "other-1")
     assert code == 2
     assert "the quantity of the run: height" in error
+    edit("runs/other-1/other/world.toml", '"height"', '"level"')
+    code, _, error = command("run", "m.toml", "--prior", "other-1")
+    assert code == 2
+    assert "changed since the run began: other/world.toml" in error
 
 
 @pytest.mark.slow

@@ -18,14 +18,13 @@ from fieldbo.errors import InputError
 from fieldbo.mission.load import load_mission
 from fieldbo.pages import report
 from fieldbo.pages.course import evenly, layers_of, replayed
-from fieldbo.pages.packing import quantised
-from fieldbo.pages.plane import Flat, OnEarth, plane_of
-from fieldbo.pages.raster import raster_of
+from fieldbo.pages.field_map import quantised
+from fieldbo.pages.plane import Flat, OnEarth, plane_of, raster_of
 from fieldbo.pages.report import report_page, write_report
+from fieldbo.record.record import Record
 from fieldbo.results.maps import layers
 from fieldbo.runs.export import read_run
 from fieldbo.runs.folder import begin
-from fieldbo.runs.record.record import Record
 
 QUANTUM = 1.0 / 65534
 

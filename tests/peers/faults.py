@@ -36,7 +36,7 @@ from working_folder import write
 
 from fieldbo.messages import Command, EndReason, GoHome, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.mission.load import load_mission
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 from fieldbo.runs.runner import run as simulate
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.remote.link import PositionReport

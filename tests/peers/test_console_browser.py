@@ -20,7 +20,7 @@ from reverse_proxy import reverse_proxy
 from working_folder import write
 
 from fieldbo.errors import RecordError
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 
 TOKEN = "a-token-for-tests-0123456789"
 HOSTILE = "<img src=x onerror=window.hacked=1>"

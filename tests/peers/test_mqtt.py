@@ -24,7 +24,7 @@ from fieldbo.domain.frame import Frame, Origin
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import Lost, Observation, Query, Rejected
 from fieldbo.mission.load import load_mission
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import LinkContract, VehicleContract
 from fieldbo.vehicles.file import LoadedVehicleFile

@@ -13,7 +13,7 @@ from peers.processes import Broker, fieldbo, until
 from working_folder import write
 
 from fieldbo.errors import RecordError
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from fieldbo.policies.chains.arm_tree import (
     updated,
 )
 from fieldbo.policies.chains.depths import depth_recipe
-from fieldbo.results.regrets import movement_regret
+from fieldbo.results.metrics import movement_regret
 
 property_test = settings(deadline=None, max_examples=examples(60), derandomize=True)
 

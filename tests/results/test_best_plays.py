@@ -30,9 +30,9 @@ from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.control_sets.search import free_samples
 from fieldbo.results import plot
-from fieldbo.results.expected_truth import expected_truth_of
 from fieldbo.results.recommendation import BestPlay, recommended
 from fieldbo.results.result import Result
+from fieldbo.results.truth import expected_truth_of
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
 

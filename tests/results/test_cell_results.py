@@ -29,9 +29,9 @@ from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.control_sets.search import free_samples
 from fieldbo.results.cell_runs import cell_runs_of, judged_by
 from fieldbo.results.curve import Step
-from fieldbo.results.expected_truth import ALPHA, expected_truth_of, truth_samples
 from fieldbo.results.metrics import BEST_REGRET, F1, REGRET, SIMPLE_REGRET
 from fieldbo.results.result import Result
+from fieldbo.results.truth import ALPHA, expected_truth_of, truth_samples
 from fieldbo.runs.comparison import compare
 from fieldbo.runs.comparison_scores import score_of, scores_at
 from fieldbo.world.fields.base import Field

@@ -5,7 +5,7 @@ import pytest
 
 import fieldbo
 from fieldbo.results import maps
-from fieldbo.results.labelled import Labelled, Variable
+from fieldbo.results.maps import Labelled, Variable
 
 
 @pytest.mark.parametrize("name", ["lake-level-set", "lake-places-optimum", "branin-ei"])

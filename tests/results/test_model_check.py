@@ -12,8 +12,7 @@ from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum
 from fieldbo.cli.session import _progress
 from fieldbo.policies import Random, Straddle
-from fieldbo.results.curve import Step
-from fieldbo.results.model_check import ModelCheck, contradiction, model_check
+from fieldbo.results.curve import ModelCheck, Step, contradiction, model_check
 from fieldbo.testing import small_mission, small_world
 from fieldbo.world.fields.gp_draw import GPDraw
 

@@ -23,12 +23,10 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.results import plot
 from fieldbo.results.metrics import REGRET
-from fieldbo.results.plot.cells import cells_of, shore, triangles
 from fieldbo.results.plot.figures import finish, headline, new_figure
 from fieldbo.results.plot.layout import NUMBER, overlapping, settled, tick_labels
-from fieldbo.results.plot.style import VALUE
-from fieldbo.results.plot.surfaces import edge, field, frame, laid_out
-from fieldbo.results.plot.widths import all_axes
+from fieldbo.results.plot.style import VALUE, all_axes
+from fieldbo.results.plot.surfaces import cells_of, edge, field, frame, laid_out, shore, triangles
 
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 WIDTHS = {"screen": None, "column": 3.5, "page": 7.2}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tiers import examples
 
 from fieldbo.errors import InputError
-from fieldbo.results.regrets import cost_regret, good_enough, quality_regret, simple_regret
+from fieldbo.results.metrics import cost_regret, good_enough, quality_regret, simple_regret
 
 property_test = settings(deadline=None, max_examples=examples(60), derandomize=True)
 

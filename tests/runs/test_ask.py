@@ -20,13 +20,13 @@ from fieldbo.errors import RecordError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop
 from fieldbo.policies.choice import best_affordable, leading
 from fieldbo.policies.contract import State
+from fieldbo.record.record import Record
 from fieldbo.results.curve import Scorer
 from fieldbo.runs.explanation.explain import explain
 from fieldbo.runs.explanation.words import reasons_for
 from fieldbo.runs.folder import begin
 from fieldbo.runs.load import mission_of
 from fieldbo.runs.loop import Interrupted
-from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_mission

@@ -10,8 +10,8 @@ from remote_vehicles import again, mission, remote
 import fieldbo
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason
+from fieldbo.record.record import Record
 from fieldbo.runs.loop import Interrupted
-from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import reopens, resume, run
 
 LIMIT_S = 5000.0

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fieldbo.messages import Action, Command, Query
+from fieldbo.record import store
+from fieldbo.record.record import Record
 from fieldbo.runs import commands
-from fieldbo.runs.record import counter
-from fieldbo.runs.record.record import Record
 
 FULL = 2  # of PRAGMA synchronous: SQLite forces its files to disk at the end of each transaction
 
@@ -25,7 +25,7 @@ def forced(monkeypatch):
         force(file)
 
     monkeypatch.setattr(os, "fsync", partial(noting, os.fsync))
-    monkeypatch.setattr(counter, "_to_disk", partial(noting, counter._to_disk))
+    monkeypatch.setattr(store, "_to_disk", partial(noting, store._to_disk))
     return done
 
 

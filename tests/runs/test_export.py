@@ -30,12 +30,12 @@ from fieldbo.domain.frame import Frame, Origin
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.messages import GoHome, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.policies.baselines import Random
+from fieldbo.record.record import Record
+from fieldbo.record.store import ORDERS
 from fieldbo.runs.export import FORMATS, Recorded, export, geojson, mcap, netcdf, read_run
 from fieldbo.runs.export.placement import Placement
 from fieldbo.runs.export.places import Places
 from fieldbo.runs.folder import begin
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.rows import ORDERS
 from fieldbo.runs.runner import run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated

@@ -7,13 +7,13 @@ import fieldbo
 from fieldbo.errors import InputError
 from fieldbo.messages import Observation, Query, to_plain
 from fieldbo.pages.report import report_page
+from fieldbo.record.record import Record
+from fieldbo.record.store import ORDERS
 from fieldbo.results.plot.maps import layer_picture
 from fieldbo.runs import folder as folders
 from fieldbo.runs.explanation.explain import explain
 from fieldbo.runs.export import read_run
 from fieldbo.runs.load import load_run, mission_of
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.rows import ORDERS
 from fieldbo.runs.runner import resume, run
 
 WORLD = """

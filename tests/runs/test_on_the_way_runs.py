@@ -18,12 +18,12 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Along, Sensor
 from fieldbo.messages import Observation, Stop
+from fieldbo.record.record import Record
 from fieldbo.results import plot
 from fieldbo.runs.export import export
 from fieldbo.runs.folder import begin
 from fieldbo.runs.load import load_run
 from fieldbo.runs.loop import Interrupted
-from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated

@@ -13,10 +13,10 @@ from page_runs import pond
 from fieldbo.errors import InputError
 from fieldbo.mission.files import write_output
 from fieldbo.mission.load import load_mission
+from fieldbo.record import record as record_module
 from fieldbo.runs import folder as folders
 from fieldbo.runs.folder import begin, next_folder
 from fieldbo.runs.load import load_run
-from fieldbo.runs.record import record as record_module
 
 
 @pytest.mark.parametrize("name", [".", "", "/", "folder", "missing/file", "a\0b"])

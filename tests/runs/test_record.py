@@ -12,6 +12,7 @@ import pytest
 
 from fieldbo.errors import RecordError
 from fieldbo.messages import (
+    Correction,
     EndReason,
     Fitted,
     GoHome,
@@ -22,11 +23,12 @@ from fieldbo.messages import (
     Telemetry,
     to_plain,
 )
-from fieldbo.runs.record import file as file_module
-from fieldbo.runs.record import record as record_module
-from fieldbo.runs.record.counter import Counter
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.snapshot import snapshot
+from fieldbo.record import record as record_module
+from fieldbo.record import store as file_module
+from fieldbo.record.readings import read_readings
+from fieldbo.record.record import Record
+from fieldbo.record.snapshot import snapshot
+from fieldbo.record.store import Counter
 
 
 def observation(order, part=0):
@@ -216,7 +218,8 @@ WRITER = """
 import os, sys
 from pathlib import Path
 from fieldbo.messages import Query
-from fieldbo.runs.record.record import Record
+from fieldbo.record.readings import read_readings
+from fieldbo.record.record import Record
 record = Record.create(Path(sys.argv[1]), "run", {"seed": 7})
 for n in range(20):
     record.order(Query([float(n)], id=f"run/{n}"))
@@ -551,6 +554,22 @@ def test_only_one_process_may_write_at_a_time(tmp_path):
         assert [row.order for row in third.rows()] == ["run/0", "run/1"]
 
 
+def test_without_the_lock_file_two_writers_do_not_spoil_a_record(tmp_path):
+    """Somebody tidied the folder, and started a second planner: the first one stops at its next row."""
+    path = tmp_path / "run.sqlite"
+    with Record.create(path, "run", {}) as first:
+        first.note("first")
+        path.with_suffix(".lock").unlink()
+        with Record(path) as second:
+            second.note("second")
+            with pytest.raises(RecordError, match="Another program writes to it"):
+                first.note("lost")
+            second.note("third")
+    with Record(path) as record:
+        assert [row.body["text"] for row in record.rows()] == ["first", "second", "third"]
+        assert (record.loss, record.copied) == ("", False)
+
+
 def test_a_new_writer_continues_after_rows_written_by_others(tmp_path):
     path = tmp_path / "run.sqlite"
     with Record.create(path, "run", {}) as first:
@@ -567,7 +586,8 @@ BUSY = """
 import sys
 from pathlib import Path
 from fieldbo.messages import Query
-from fieldbo.runs.record.record import Record
+from fieldbo.record.readings import read_readings
+from fieldbo.record.record import Record
 with Record.create(Path(sys.argv[1]), "run", {}) as record:
     for n in range(1500):
         record.order(Query([float(n)], id=f"run/{n}"), "x" * 9000)
@@ -638,7 +658,7 @@ def test_a_record_is_not_written_if_its_rows_differ_from_those_read(died, monkey
         patch.setattr(record_module, "snapshot", lambda file: snapshot(without_log))
         with Record(died) as record:
             assert len(record.rows()) < len(before)
-            with pytest.raises(RecordError, match="its last row differs from the one that was read"):
+            with pytest.raises(RecordError, match="its last row differs from the one that is known here"):
                 record.claim(accept_loss=True)
     assert not died.with_suffix(".lock").exists()
     assert Record(died).rows() == before
@@ -682,3 +702,21 @@ def test_a_run_name_that_sqlite_can_not_store_is_rejected(tmp_path):
         Record.create(tmp_path / "run.sqlite", "run \udcff", {})
     assert not (tmp_path / "run.sqlite").exists()
     assert not (tmp_path / "run.lock").exists()
+
+
+def test_the_readings_of_a_record_are_those_that_an_agent_would_know(tmp_path):
+    failed = replace(observation("run/1"), values=[np.nan])
+    with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
+        assert read_readings(record) is None
+        for number in range(2):
+            record.order(Query([0.0, 0.0], id=f"run/{number}"))
+        record.events([observation("run/7"), failed])  # the first is of an order that is not on record
+        assert read_readings(record) is None
+        record.events([observation("run/0"), replace(observation("run/0"), values=[9.0])])
+        record.event(replace(observation("run/0", part=1), sites=[[3.0, 4.0]]))
+        record.event(Correction("run/0", 0, [0.75]))
+        readings = read_readings(record)
+    assert readings.values.tolist() == [0.75, 0.5]
+    assert readings.sites.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert readings.noise_sds.tolist() == [0.1, 0.1]
+    assert len(set(readings.times_s)) == 1

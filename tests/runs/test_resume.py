@@ -32,15 +32,14 @@ from fieldbo.policies.control_sets.subsets import Subsets
 from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.myopic import EI
+from fieldbo.record.record import Record
+from fieldbo.record.store import ORDERS, is_being_written, record_file
 from fieldbo.results import result as outcome
 from fieldbo.results.curve import Scorer
 from fieldbo.runs import folder as folders
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import load_run, mission_of, notes, record_file
+from fieldbo.runs.load import load_run, mission_of, notes
 from fieldbo.runs.loop import BrokenOffError, Interrupted
-from fieldbo.runs.record.lock import is_being_written
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.rows import ORDERS
 from fieldbo.runs.runner import resume, run
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_chain, small_mission
@@ -617,7 +616,7 @@ def test_a_second_writer_is_rejected_but_a_reader_is_not(tmp_path):
 WRITER = """
 import sys
 from pathlib import Path
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 record = Record(Path(sys.argv[1]))
 record.claim()
 print("mine", flush=True)

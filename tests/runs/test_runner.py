@@ -33,9 +33,9 @@ from fieldbo.mission.files import toml_text
 from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.record.record import Record
 from fieldbo.runs.folder import begin
 from fieldbo.runs.loop import BrokenOffError, Interrupted
-from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run
 from fieldbo.runs.signals import unbroken
 from fieldbo.runs.state import RunState

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from fieldbo.errors import RecordError
 from fieldbo.messages import Query, Telemetry
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.tail import ReplacedError, Tail
+from fieldbo.record.record import Record, ReplacedError, Tail
 
 
 def telemetry(k):

@@ -11,7 +11,7 @@ from contextlib import closing
 
 from waiting import SLOW_S
 
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 
 TOKEN = "a-token-for-tests-0123456789"
 

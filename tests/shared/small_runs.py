@@ -20,7 +20,7 @@ from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.results import plot
-from fieldbo.results.plot import figures, formats
+from fieldbo.results.plot import figures
 from fieldbo.world.fields.gp_draw import GPDraw
 from fieldbo.world.world import Quantity, World
 
@@ -117,7 +117,7 @@ def labelled(figure, label):
 def png(figure):
     """Return a figure as a small picture."""
     out = io.BytesIO()
-    with patch.object(formats, "DPI", 40):
+    with patch.object(figures, "DPI", 40):
         plot.save(figure, out)
     return out.getvalue()
 

@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 
 from fieldbo.messages import Command, Observation, Query, Rejected
+from fieldbo.record.record import Record
 from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.loop import Stopped
-from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import run
 from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.simulated import Simulated

@@ -25,12 +25,12 @@ from fieldbo.messages import (
     to_plain,
 )
 from fieldbo.mission.mission import WhenLost
-from fieldbo.results.accounts import Account
+from fieldbo.record.record import Record
+from fieldbo.record.store import Row
+from fieldbo.results.outcome import Account
 from fieldbo.results.result import Result
 from fieldbo.results.tables import ledger_table
 from fieldbo.runs.loop import Interrupted
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.rows import Row
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import SteppedClock, small_mission
 from fieldbo.vehicles.mqtt.protocol import Codec

@@ -12,7 +12,7 @@ import fieldbo
 from fieldbo.domain.sensor import Along
 from fieldbo.errors import InputError
 from fieldbo.messages import Lost, Observation, Telemetry
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 from fieldbo.runs.runner import run
 from fieldbo.testing import SteppedClock, small_mission, small_world
 from fieldbo.vehicles.checks import check_readings_on_the_way

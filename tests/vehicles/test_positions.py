@@ -14,7 +14,7 @@ from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import VehicleError
 from fieldbo.messages import Correction, GoHome, Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.policies.baselines import Random
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import SteppedClock, small_mission, small_world
 from fieldbo.vehicles.remote.link import (

@@ -18,8 +18,8 @@ from fieldbo.messages import (
     Rejected,
     Telemetry,
 )
+from fieldbo.record.record import Record
 from fieldbo.runs.loop import Interrupted
-from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.by_form import ByForm

@@ -9,8 +9,8 @@ from remote_vehicles import QUICK, again, mission, remote
 
 from fieldbo.agent.agent import Agent
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Rejected, Telemetry, order_number
+from fieldbo.record.record import Record
 from fieldbo.runs.loop import Interrupted
-from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.remote.settings import Battery, Reports

@@ -14,8 +14,7 @@ from fieldbo.domain.distributions import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import Query
-from fieldbo.results.expected_truth import expected_truth_of
-from fieldbo.results.truth import truth_of
+from fieldbo.results.truth import expected_truth_of, truth_of
 from fieldbo.world.fields.gallery.airfoil import AirfoilNoise
 from fieldbo.world.fields.gallery.growth import Growth
 

@@ -19,7 +19,7 @@ from direct_link import Near
 import fieldbo
 from fieldbo.domain.georeference import WGS84, Georeference
 from fieldbo.mission.shapes import as_outline, read_shapes
-from fieldbo.runs.record.record import Record
+from fieldbo.record.record import Record
 from fieldbo.runs.runner import run
 from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.file import VehicleFile

@@ -1,7 +1,7 @@
 /* Layers of a map: their values, their colours, and numbers in words. */
 (function (fieldbo) {
   "use strict";
-  const STEPS = 65534, MISSING = 65535; // see fieldbo/pages/packing.py
+  const STEPS = 65534, MISSING = 65535; // see fieldbo/pages/field_map.py
 
   /* Return the values of a layer, one per site: numbers, or classes. */
   fieldbo.layerValues = function (layer, packed) {

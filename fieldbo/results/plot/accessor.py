@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fieldbo.results.plot.curves import curve_panel
-from fieldbo.results.plot.ledgers import ledger_panel
+from fieldbo.results.plot.ledgers import ledger_panel, readings_panel
 from fieldbo.results.plot.maps import map_panel
 from fieldbo.results.plot.paths import path_panel
-from fieldbo.results.plot.reading_values import readings_panel
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -23,8 +23,17 @@ from fieldbo.results.cell_runs import CountedRuns, ModuleRuns
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.figures import finish, folded, headline, new_figure, opened, plain_log
 from fieldbo.results.plot.marks import mark
-from fieldbo.results.plot.style import SERIES, Colour, Look, hue, letter_size, line_width, shade
-from fieldbo.results.plot.widths import font_size, width_of
+from fieldbo.results.plot.style import (
+    SERIES,
+    Colour,
+    Look,
+    font_size,
+    hue,
+    letter_size,
+    line_width,
+    shade,
+    width_of,
+)
 
 _PANELS = 6  # up to this many axes each has its own panel; more become rows of one strip
 _LIGHT = 0.25  # colour saturation of a value that was left to chance

@@ -28,8 +28,7 @@ from matplotlib.ticker import Formatter, Locator, MaxNLocator, ScalarFormatter
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import Georeference
-from fieldbo.results.plot.style import Look, letter_size, shade
-from fieldbo.results.plot.widths import font_size, width_of
+from fieldbo.results.plot.style import Look, font_size, letter_size, shade, width_of
 
 _TICKS, _NARROW_TICKS = 5, 1
 _LETTER = 7.5  # font size of degrees, scale and north, in points

@@ -18,7 +18,7 @@ from matplotlib.ticker import FixedLocator, LogFormatter, NullFormatter
 from matplotlib.transforms import Bbox
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.results.plot.widths import Sheet, all_axes, paper_of
+from fieldbo.results.plot.style import Sheet, all_axes, paper_of
 
 NUMBER, NAME = "number", "name"
 """Group ids of the numbers of readings and the names of obstacles, around which numbers are moved."""

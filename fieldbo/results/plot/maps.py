@@ -16,8 +16,7 @@ from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
 from fieldbo.results.metrics import SURE, doubtful, probit
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.figures import finish, headline, new_figure, opened
-from fieldbo.results.plot.marks import earlier, optimum_marks
-from fieldbo.results.plot.profiles import level, line, moments, optima, profile
+from fieldbo.results.plot.marks import earlier, level, line, moments, optima, optimum_marks, profile
 from fieldbo.results.plot.style import (
     BLUE,
     CHANCE,

@@ -8,7 +8,7 @@ import numpy as np
 
 from fieldbo.mission.amounts import amount
 from fieldbo.mission.mission import Mission
-from fieldbo.results.formatting import question_text
+from fieldbo.results.words import question_text
 from fieldbo.runs.advice.advice import PolicyAdvice
 from fieldbo.runs.advice.search import share_interval
 

@@ -13,10 +13,10 @@ from typing import Any
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Order, Query, Recharge, Stop, order_number
+from fieldbo.record.record import Record
+from fieldbo.record.store import ORDERS, record_file
 from fieldbo.runs.explanation.words import because, best_of, details, heading, place
-from fieldbo.runs.load import mission_of, record_file
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.rows import ORDERS
+from fieldbo.runs.load import mission_of
 from fieldbo.runs.state import RunState
 
 

@@ -24,9 +24,9 @@ from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.agent.inspection import inspection
 from fieldbo.domain.domain import Domain
 from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
-from fieldbo.results.formatting import extreme
 from fieldbo.results.maps import layers as map_layers
 from fieldbo.results.metrics import SURE, probit
+from fieldbo.results.words import extreme
 from fieldbo.runs.export.features import Feature, Layers, Place
 from fieldbo.runs.export.raster import steps
 from fieldbo.runs.export.recorded import Recorded

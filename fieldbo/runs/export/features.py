@@ -15,10 +15,10 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.agent.agent import Agent
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import GoHome, Observation, Query, Recharge, Telemetry
+from fieldbo.record.store import ORDERS
 from fieldbo.results.maps import layers as map_layers
 from fieldbo.results.result import Result
 from fieldbo.runs.export.recorded import Recorded
-from fieldbo.runs.record.rows import ORDERS
 
 _NO_ROUTE: Array = np.empty((0, 0))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.results.answers import OptimumAnswer
-from fieldbo.results.formatting import extreme, question_text
+from fieldbo.results.words import extreme, question_text
 from fieldbo.runs.export.features import planned, track
 from fieldbo.runs.export.markup import added, encoded, utc
 from fieldbo.runs.export.placement import Placement

@@ -13,8 +13,8 @@ from xml.etree import ElementTree as ET
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fieldbo.results.formatting import question_text
 from fieldbo.results.plot.style import BLUE, CLASS_OR_NONE, ORANGE
+from fieldbo.results.words import question_text
 from fieldbo.runs.export import areas, features
 from fieldbo.runs.export.gpx import waypoints
 from fieldbo.runs.export.markup import added, encoded

@@ -21,11 +21,11 @@ from fieldbo.belief.confidence import moments
 from fieldbo.belief.question import Optimum
 from fieldbo.domain.ground import ground_of
 from fieldbo.messages import Observation, Order, Telemetry
+from fieldbo.record.store import ORDERS, WITHOUT_MESSAGE, Row
 from fieldbo.results.answers import PROBABILITY
 from fieldbo.runs.export.missing import missing
 from fieldbo.runs.export.recorded import Recorded
 from fieldbo.runs.export.schemas import schemas
-from fieldbo.runs.record.rows import ORDERS, WITHOUT_MESSAGE, Row
 
 if TYPE_CHECKING:
     from foxglove import messages

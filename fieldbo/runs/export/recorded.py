@@ -16,10 +16,10 @@ from fieldbo.domain.ground import ground_of
 from fieldbo.errors import InputError
 from fieldbo.mission.files import read_toml
 from fieldbo.mission.mission import Mission
+from fieldbo.record.record import Record
+from fieldbo.record.store import Row, record_file
 from fieldbo.results.result import Result
-from fieldbo.runs.load import mission_of, record_file
-from fieldbo.runs.record.record import Record
-from fieldbo.runs.record.rows import Row
+from fieldbo.runs.load import mission_of
 from fieldbo.runs.state import RunState
 from fieldbo.validation import validated
 

@@ -1,2 +1,2 @@
 from .record import Record as Record
-from .rows import Row as Row
+from .store import Row as Row

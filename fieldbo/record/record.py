@@ -9,7 +9,7 @@ Any process may read a record at any time: it reads a copy and never changes the
 write at a time; its lock, ``run.lock`` next to ``run.sqlite``, ends with the process. A symbolic link is
 followed: the write-ahead log, the lock and the counter lie next to the real file.
 
-``run.count`` counts the rows (see `fieldbo.runs.record.counter`). If rows are missing, or the counter itself,
+``run.count`` counts the rows (see `fieldbo.record.store`). If rows are missing, or the counter itself,
 the record can be read but not written, unless the loss is accepted. Such a record, and a copy of one,
 continues under a session of its own: a robot that remembers orders of the original does not take them for
 those of the copy.
@@ -21,20 +21,34 @@ import json
 import sqlite3
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from fieldbo.errors import RecordError, counted
 from fieldbo.messages import EndReason, Event, Order, kind_of, to_plain
-from fieldbo.runs.record.counter import Count, Counter, counter_file, place_of
-from fieldbo.runs.record.file import APPLICATION_ID, FORMAT, digest_of, followed, make_file, now_utc, on_disk
-from fieldbo.runs.record.lock import locked, unlock
-from fieldbo.runs.record.rows import Row
-from fieldbo.runs.record.snapshot import identity, snapshot
+from fieldbo.record.snapshot import GrowingCopy, identity, snapshot
+from fieldbo.record.store import (
+    APPLICATION_ID,
+    FORMAT,
+    Count,
+    Counter,
+    Row,
+    counter_file,
+    digest_of,
+    followed,
+    locked,
+    make_file,
+    now_utc,
+    on_disk,
+    place_of,
+    unlock,
+)
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+
 
 _WITHOUT_COUNTER = 2
 _READABLE = (_WITHOUT_COUNTER, FORMAT)
@@ -271,18 +285,24 @@ class Record:
         connection = sqlite3.connect(self.file, isolation_level=None)
         try:
             connection.execute("PRAGMA synchronous = FULL")
-            latest = connection.execute(_LATEST_DIGEST).fetchone()[0]
-            if latest != self._digest:  # new rows would not continue the ones that were read
-                raise RecordError(
-                    f"{self.file} can't be written: its last row differs from the one that was read. Another "
-                    "program writes to it, or the log next to it (-wal) belongs to another file"
-                )
+            self._check_continues(connection)
             self._counter = Counter(self.file)
         except BaseException:
             connection.close()
             raise
         self._connection.close()
         self._lock, self._connection = lock, connection
+
+    def _check_continues(self, connection: sqlite3.Connection) -> None:
+        """Raise a `RecordError` unless new rows would continue the ones that are known.
+
+        A lock can fail: somebody may delete its file, and some network drives have none.
+        """
+        if connection.execute(_LATEST_DIGEST).fetchone()[0] != self._digest:
+            raise RecordError(
+                f"{self.file} can't be written: its last row differs from the one that is known here. "
+                "Another program writes to it, or the log next to it (-wal) belongs to another file"
+            )
 
     def _append(self, rows: Iterable[tuple[str, str | None, int | None, Mapping[str, Any]]]) -> None:
         """Write rows (kind, order, part, body) in one transaction."""
@@ -298,6 +318,7 @@ class Record:
             entries.append((*entry, digest))
         try:
             self._connection.execute("BEGIN IMMEDIATE")
+            self._check_continues(self._connection)
             self._connection.executemany(
                 "INSERT INTO log (time_utc, kind, order_id, part, body, digest) VALUES (?, ?, ?, ?, ?, ?)",
                 entries,
@@ -413,3 +434,102 @@ class Record:
 
 def _plain(why: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if why is None else dict(why)
+
+
+_CHANGE_VEHICLES = ("session", "vehicles")
+"""Kinds of rows after which the vehicles of a run have other settings."""
+
+_NEW = "SELECT seq, time_utc, kind, order_id, part, body, digest FROM log WHERE seq >= ? ORDER BY seq"
+
+
+class ReplacedError(RecordError):
+    """The record is that of another run now."""
+
+
+class Tail:
+    """The rows of a record, and those that it gets.
+
+    The first rows are read and checked as a whole, as by `Record`; later ones are read and checked alone,
+    since each has a digest of all rows before it.
+
+    Parameters
+    ----------
+    file : Path
+        The record, or a link to it.
+
+    Attributes
+    ----------
+    vehicles : list of dict
+        Settings of the vehicles with which the run is carried out, as of the rows read so far.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = followed(file)
+        self.vehicles: list[dict[str, Any]] = []
+        self._copy = GrowingCopy(self.file)
+        self._begun, self._digest, self._last, self._rows = "", "", 0, 0
+        self._seen: tuple[float, ...] = ()
+
+    def new_rows(self) -> list[Row]:
+        """Return the rows since the last call; all of them at first.
+
+        Raises
+        ------
+        ReplacedError
+            Another run has taken the place of this one.
+        RecordError
+            The record can't be read, or is damaged.
+        """
+        written = _written(self.file)
+        if written == self._seen:
+            return []
+        rows = self._next() if self._rows else None
+        if rows is None:
+            rows = self._again()
+        self._seen = written
+        return rows
+
+    def _next(self) -> list[Row] | None:
+        """Read what is new; return None unless it continues what was read."""
+        try:
+            with closing(self._copy.connect()) as connection:
+                begun = connection.execute("SELECT created_utc FROM run").fetchone()
+                found = connection.execute(_NEW, (self._last,)).fetchall()
+        except sqlite3.Error:
+            return None
+        if begun != (self._begun,) or not found or found[0][-1] != self._digest:
+            return None
+        digest = self._digest
+        for row in found[1:]:
+            digest = digest_of(digest, *row[1:-1])
+            if digest != row[-1] or row[2] in _CHANGE_VEHICLES:
+                return None
+        rows = [Row(seq, at, kind, order, json.loads(body)) for seq, at, kind, order, _, body, _ in found[1:]]
+        self._note(rows, digest)
+        return rows
+
+    def _again(self) -> list[Row]:
+        """Read and check all rows; return those that are new."""
+        with Record(self.file) as record:
+            if self._begun not in ("", record.begun_utc):
+                raise ReplacedError(f"{self.file} is the record of another run now")
+            rows, self.vehicles, self._begun = record.rows()[self._rows :], record.vehicles, record.begun_utc
+            self._note(rows, record.digest)
+        return rows
+
+    def _note(self, rows: list[Row], digest: str) -> None:
+        if rows:
+            self._last, self._digest = rows[-1].seq, digest
+            self._rows += len(rows)
+
+
+def _written(file: Path) -> tuple[float, ...]:
+    """Return numbers that change whenever a record does."""
+    numbers = list[float]()
+    for path in (file, file.with_name(f"{file.name}-wal")):
+        try:
+            now = path.stat()
+            numbers += [now.st_mtime_ns, now.st_size]
+        except OSError:
+            numbers += [0, 0]
+    return tuple(numbers)
