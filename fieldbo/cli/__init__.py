@@ -1,4 +1,4 @@
-"""The command line, with one module per command."""
+"""The command line: its commands, and the errors with which they end."""
 
 from __future__ import annotations
 
@@ -10,33 +10,9 @@ from typing import Annotated
 import typer
 
 from fieldbo import __version__
-from fieldbo.cli import (
-    advise,
-    animate,
-    ask,
-    check,
-    compare,
-    console,
-    correct,
-    export,
-    missions,
-    new,
-    plan,
-    plot,
-    policies,
-    report,
-    resume,
-    robot,
-    run,
-    runs,
-    schema,
-    show,
-    steer,
-    worlds,
-)
+from fieldbo.cli import look, new, plan, robot, run, runs, share, study
+from fieldbo.cli.options import DOCUMENTATION, add
 from fieldbo.errors import FieldboError, InputError
-
-DOCUMENTATION = "Documentation: *docs/* in the source tree, or `make docs`"
 
 app = typer.Typer(
     name="fieldbo",
@@ -48,34 +24,16 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command, function, examples in (
-    ("run", run.run, run.EXAMPLES),
-    ("resume", resume.resume, resume.EXAMPLES),
-    ("console", console.console, console.EXAMPLES),
-    ("steer", steer.steer, steer.EXAMPLES),
-    ("correct", correct.correct, correct.EXAMPLES),
-    ("runs", runs.runs, ""),
-    ("ask", ask.ask, ask.EXAMPLES),
-    ("export", export.export, export.EXAMPLES),
-    ("report", report.report, report.EXAMPLES),
-    ("plot", plot.plot, plot.EXAMPLES),
-    ("animate", animate.animate, animate.EXAMPLES),
-    ("robot", robot.robot, robot.EXAMPLES),
-    ("advise", advise.advise, advise.EXAMPLES),
-    ("plan", plan.plan, plan.EXAMPLES),
-    ("check", check.check, ""),
-    ("worlds", worlds.worlds, ""),
-    ("missions", missions.missions, missions.EXAMPLES),
-    ("policies", policies.policies, policies.EXAMPLES),
-    ("show", show.show, ""),
-    ("schema", schema.schema, ""),
-    ("compare", compare.compare, compare.EXAMPLES),
-):
-    negative = {"ignore_unknown_options": command == "correct"}  # -3.5 is a value, not an option
-    app.command(command, epilog=f"{examples}\n\n{DOCUMENTATION}", context_settings=negative)(function)
+add(
+    app,
+    *(run.run, run.resume, run.console),
+    *(runs.steer, runs.correct, runs.runs, runs.ask),
+    *(share.export, share.report, share.plot, share.animate),
+    *(robot.robot, study.advise, plan.plan),
+    *(look.check, look.worlds, look.missions, look.policies, look.show, look.schema),
+    study.compare,
+)
 app.add_typer(new.app, name="new", epilog=DOCUMENTATION)
-for made in new.app.registered_commands:
-    made.epilog = f"{made.epilog or ''}\n\n{DOCUMENTATION}"
 
 
 def _version(requested: bool) -> None:

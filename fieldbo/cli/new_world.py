@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import StrEnum
+import math
+import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from fieldbo.cli.new_place import list_columns, make_place, measured, recognised
-from fieldbo.cli.new_report import report
+from fieldbo.cli.new_options import (
+    Cell,
+    CellOptions,
+    FittedModel,
+    MissionOptions,
+    PlaceOptions,
+    TableOptions,
+    reject,
+    spread,
+)
+from fieldbo.cli.options import examples
+from fieldbo.errors import InputError, counted
 
 if TYPE_CHECKING:
-    from fieldbo.belief.question import Side as BelowOrAbove
+    from collections.abc import Sequence
 
-EXAMPLES = """
+    from fieldbo.domain.domain import Domain
+    from fieldbo.mission.new.writer import NewWorld
+
+_LEAST, _MOST = 1e-6, 1e9
+"""Range of amounts in metres, seconds and m/s, so that no cost overflows."""
+
+_LENGTH, _TIME = ("m", "the unit of lengths"), ("s", "the unit of times")
+
+
+@examples(
+    """
 **Examples**
 
 `fieldbo new world kessel --csv sonde.csv --lat lat --lon lon --value chl --outline lake.geojson
@@ -33,260 +55,18 @@ later ones
 
 `... --control-set "heat,time:1" --control-set "heat:0.1"` - settings outside the set are left to chance
 """
-
-_MISSION, _PLACE, _CELL = "Mission", "Place on the Earth", "Factory cell"
-
-
-class Transform(StrEnum):
-    """Transform of the values before they are modelled."""
-
-    none = "none"
-    log = "log"
-
-
-class Side(StrEnum):
-    """Side of the threshold on which the level set of a mission lies."""
-
-    above = "above"
-    below = "below"
-
-
-class Goal(StrEnum):
-    """Goal of a cell's first mission."""
-
-    minimise = "minimise"
-    maximise = "maximise"
-
-
-class Pattern(StrEnum):
-    """Arrangement of the sites of a place."""
-
-    square = "square"
-    hexagonal = "hexagonal"
-
-
-FittedModel = Annotated[
-    bool,
-    typer.Option(
-        "--fitted-model",
-        help="Begin the mission with the model fitted to the table. Use it for live missions: in simulation, "
-        "scores would be too good, because the truth comes from that same fit.  "
-        "[default: learn from the mission's readings]",
-        rich_help_panel=_MISSION,
-    ),
-]
-
-
+)
+@spread
 def world(
+    *,
     name: Annotated[str, typer.Argument(help="Name of the world and of its first mission.")],
-    csv: Annotated[
-        Path, typer.Option(help="Table of readings, one per line, with column names in the first line.")
-    ],
-    value: Annotated[
-        str | None, typer.Option(help="Column that holds the value. Leave it out to list the columns.")
-    ] = None,
-    x: Annotated[str | None, typer.Option(help="Column that holds the first coordinate, in metres.")] = None,
-    y: Annotated[
-        str | None,
-        typer.Option(
-            help="Column that holds the second coordinate, in metres. A column named *depth* makes the world "
-            "a transect."
-        ),
-    ] = None,
-    noise: Annotated[
-        str | None,
-        typer.Option(help="Column that holds the readings' standard deviations. [default: fit the noise]"),
-    ] = None,
-    channel: Annotated[
-        list[str] | None,
-        typer.Option(help="Column that holds another quantity. Repeat the option for several."),
-    ] = None,
-    transform: Annotated[
-        Transform, typer.Option(help="Use *log* for skewed, positive values.")
-    ] = Transform.none,
-    unit: Annotated[
-        str | None, typer.Option(help="Unit of the value.  [default: that in the log, or 1]")
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(help="Threshold of the mission, in the value's unit.", rich_help_panel=_MISSION),
-    ] = None,
-    quantile: Annotated[
-        float | None,
-        typer.Option(
-            help="Threshold as a quantile of the readings.  [default: 0.7, or 0.3 with *--side below*]",
-            rich_help_panel=_MISSION,
-        ),
-    ] = None,
-    side: Annotated[
-        Side | None,
-        typer.Option(
-            help="Ask where the value is at or above, or at or below, the threshold.  [default: above]",
-            rich_help_panel=_MISSION,
-        ),
-    ] = None,
-    battery: Annotated[
-        str | None,
-        typer.Option(
-            help='Battery of the mission, such as "1 h".  [default: enough for about 40 stops]',
-            metavar="AMOUNT",
-            rich_help_panel=_MISSION,
-        ),
-    ] = None,
-    lat: Annotated[
-        str | None, typer.Option(help="Column that holds latitudes.", rich_help_panel=_PLACE)
-    ] = None,
-    lon: Annotated[
-        str | None, typer.Option(help="Column that holds longitudes.", rich_help_panel=_PLACE)
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            help="Column that holds the time; it sorts the log.  [default: the log's order]",
-            rich_help_panel=_PLACE,
-        ),
-    ] = None,
-    missing: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="Number that stands for no value, such as -9999. Repeat the option for several.",
-            rich_help_panel=_PLACE,
-        ),
-    ] = None,
-    outline: Annotated[
-        str | None,
-        typer.Option(
-            help="Area to survey: GeoJSON, KML, GPX, shapefile or GeoPackage, in any CRS. Name one of "
-            "several layers after a colon.  [default: an outline around the readings]",
-            metavar="FILE[:LAYER]",
-            rich_help_panel=_PLACE,
-        ),
-    ] = None,
-    avoid: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Zones to go around, such as a swimmers' zone. Repeat the option for several files.",
-            metavar="FILE[:LAYER]",
-            rich_help_panel=_PLACE,
-        ),
-    ] = None,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            help="Start and home: latitude and longitude.  [default: the first reading]",
-            metavar="LAT,LON",
-            rich_help_panel=_PLACE,
-        ),
-    ] = None,
-    speed: Annotated[
-        str | None,
-        typer.Option(help='Speed of the boat, such as "2 kn".  [default: 1 m/s]', rich_help_panel=_PLACE),
-    ] = None,
-    stop: Annotated[
-        str | None,
-        typer.Option(
-            help='How long a sample takes, such as "1 min".  [default: 60 s]', rich_help_panel=_PLACE
-        ),
-    ] = None,
-    spacing: Annotated[
-        str | None,
-        typer.Option(
-            help='Distance between sites, such as "10 m".  [default: for about 1,500 sites]',
-            rich_help_panel=_PLACE,
-        ),
-    ] = None,
-    pattern: Annotated[
-        Pattern | None,
-        typer.Option(help="Arrangement of the sites.  [default: square]", rich_help_panel=_PLACE),
-    ] = None,
-    clearance: Annotated[
-        str | None,
-        typer.Option(
-            help="Distance to keep from shores and from zones to avoid.  [default: 2 m]",
-            rich_help_panel=_PLACE,
-        ),
-    ] = None,
-    bathymetry: Annotated[
-        Path | None,
-        typer.Option(
-            help="Depth of the bottom, as NetCDF or GeoTIFF in any CRS; it limits the sites.",
-            rich_help_panel=_PLACE,
-        ),
-    ] = None,
-    least_depth: Annotated[
-        str | None,
-        typer.Option(
-            help="No sites where the water is shallower; needs *--bathymetry*.", rich_help_panel=_PLACE
-        ),
-    ] = None,
-    depths: Annotated[
-        str | None,
-        typer.Option(
-            help="Depths of the sites, in metres.  [default: at the surface]",
-            metavar="M,M,...",
-            rich_help_panel=_PLACE,
-        ),
-    ] = None,
-    depth: Annotated[
-        str | None,
-        typer.Option(help="Column that holds the depth; needs *--depths*.", rich_help_panel=_PLACE),
-    ] = None,
-    crs: Annotated[
-        str | None,
-        typer.Option(
-            help="CRS of *--x* and *--y*, and of files that do not state theirs, such as EPSG:28992. If it "
-            "is in metres, it is also the world's.  [default: the local UTM zone]",
-            metavar="CRS",
-            rich_help_panel=_PLACE,
-        ),
-    ] = None,
-    cell: Annotated[
-        bool,
-        typer.Option(
-            "--cell",
-            help="Make a factory cell: each row holds settings and their outcome.",
-            rich_help_panel=_CELL,
-        ),
-    ] = False,
-    axis: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column that holds a setting, and its unit. [default: all columns]",
-            metavar="COL[:UNIT]",
-            rich_help_panel=_CELL,
-        ),
-    ] = None,
-    module: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A stage with its settings and cost. List stages in the order in which they run.",
-            metavar="NAME=COL,COL:COST",
-            rich_help_panel=_CELL,
-        ),
-    ] = None,
-    control_set: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Settings that can be set together, and what that costs.",
-            metavar="COL,COL:COST",
-            rich_help_panel=_CELL,
-        ),
-    ] = None,
-    sample_cost: Annotated[
-        float | None,
-        typer.Option(
-            help="Cost of a sample if there are no modules or control sets.  [default: 1]",
-            rich_help_panel=_CELL,
-        ),
-    ] = None,
-    cost_unit: Annotated[
-        str | None, typer.Option(help="Unit of costs.  [default: EUR]", rich_help_panel=_CELL)
-    ] = None,
-    goal: Annotated[
-        Goal | None, typer.Option(help="Goal of the mission.  [default: minimise]", rich_help_panel=_CELL)
-    ] = None,
+    table: TableOptions,
+    mission: MissionOptions,
+    place: PlaceOptions,
+    cell: Cell = False,
+    of_cell: CellOptions,
     fitted_model: FittedModel = False,
-    replace: Annotated[
+    replace_: Annotated[
         bool,
         typer.Option(
             "--replace",
@@ -300,83 +80,113 @@ def world(
     drawn from a Gaussian process fitted to the table; in a cell, it is its mean. A place on the Earth is also
     drawn, in *NAME-place.png*.
     """
-    if value is None:
-        list_columns(csv)
-    of_mission: dict[str, Any] = {"threshold": threshold, "quantile": quantile, "side": side}
-    of_mission["battery"] = battery
-    of_place: dict[str, Any] = {"lat": lat, "lon": lon, "outline": outline, "avoid": avoid, "start": start}
-    of_place |= {"speed": speed, "stop": stop, "spacing": spacing, "pattern": pattern}
-    of_place |= {"clearance": clearance, "crs": crs, "time": time, "missing": missing}
-    of_place |= {"bathymetry": bathymetry, "least-depth": least_depth, "depths": depths, "depth": depth}
-    of_cell: dict[str, Any] = {"axis": axis, "module": module, "control-set": control_set}
-    of_cell |= {"sample-cost": sample_cost, "cost-unit": cost_unit, "goal": goal}
-    table: dict[str, Any] = {"csv": csv, "value": value, "noise_sd": noise}
-    table |= {"transform": transform.value, "value_unit": "1" if unit is None else unit}
-    table["fitted_model"] = fitted_model
+    if table.value is None:
+        list_columns(table.csv)
+    given: dict[str, Any] = {"csv": table.csv, "value": table.value, "noise_sd": table.noise}
+    given |= {"transform": table.transform.value, "fitted_model": fitted_model}
     if cell:
-        _reject({"x": x, "y": y, "channel": channel} | of_mission | of_place, "of a survey", "with --cell")
-        lines = _cell(name, table, of_cell, replace)
+        positions = [option for option in ("--x", "--y", "--channel") if option in table.given()]
+        reject([*positions, *mission.given(), *place.given()], "with --cell", "cell", "leave out")
+        given["value_unit"] = "1" if table.unit is None else table.unit
+        lines = _make_cell(name, given, of_cell, replace_)
     else:
-        _reject(of_cell, "of a cell", "without --cell")
-        columns = {"x": x, "y": y, "channels": tuple(channel or ())}
-        if x is None and lat is None and lon is None:
-            of_place |= recognised(csv)
-        placed = any(given is not None for given in of_place.values())
-        if placed:
-            texts = {"value_unit": unit or ""}
-            lines = make_place(name, table | columns | texts, of_mission | of_place, replace)
+        reject(of_cell.given(), "without --cell", "survey", "add")
+        if table.x is None and place.lat is None and place.lon is None:
+            place = replace(place, **recognised(table.csv))
+        if place.given():
+            lines = _make_place(name, table, given, mission, place, replace_)
         else:
-            lines = _survey(name, table | columns, of_mission | of_place, replace)
+            lines = _make_survey(name, table, given, mission, replace_)
     typer.echo("\n".join(lines))
 
 
-def _reject(options: Mapping[str, Any], whose: str, when: str) -> None:
-    """Raise an `InputError` if one of these options was given."""
-    from fieldbo.errors import InputError
+def _make_place(
+    name: str,
+    table: TableOptions,
+    given: dict[str, Any],
+    mission: MissionOptions,
+    place: PlaceOptions,
+    overwrite: bool,
+) -> list[str]:
+    """Make a place on the Earth."""
+    from fieldbo.mission.files import name_of
+    from fieldbo.mission.new.place import Extent
+    from fieldbo.mission.new.survey import PlaceSurvey, make_place_world
+    from fieldbo.results import plot
 
-    for option, given in options.items():
-        if given is not None:
-            raise InputError(
-                f"--{option} does not apply {when}",
-                expected="options of a cell" if "with " in when else "options of a survey",
-                where=f"--{option}",
-                fix=f"{'leave out' if when == 'with --cell' else 'add'} --cell, or leave this option out",
-            )
-
-
-def _cell(name: str, table: dict[str, Any], given: Mapping[str, Any], overwrite: bool) -> list[str]:
-    """Make a factory cell."""
-    from fieldbo.errors import InputError
-    from fieldbo.mission.new.cell import CellTable, control_set_of, make_cell, module_of, setting_of
-    from fieldbo.world.readings import column_names
-
-    sample_cost, cost_unit, goal = given["sample-cost"], given["cost-unit"], given["goal"]
-    if sample_cost is not None and (given["module"] or given["control-set"]):
+    picture = Path(f"{name_of('world', name)}-place.png")
+    if picture.exists() and not picture.is_file():
         raise InputError(
-            "--sample-cost does not apply to modules or control sets, which have their own costs",
-            expected="one or the other",
-            where="--sample-cost",
+            f"{picture} is not a file", expected="a picture, or nothing yet", fix="rename or remove it"
         )
-    settings = [setting_of(text, column_names(table["csv"])) for text in given["axis"] or ()]
-    cell = CellTable(
-        **table,
-        axes=tuple(column for column, _ in settings),
-        units=tuple(its_unit for _, its_unit in settings),
-        modules=tuple(module_of(text) for text in given["module"] or ()),
-        control_sets=tuple(control_set_of(text) for text in given["control-set"] or ()),
-        sample_cost=1.0 if sample_cost is None else sample_cost,
-        cost_unit="EUR" if cost_unit is None else cost_unit,
-        goal="minimise" if goal is None else goal.value,
+    in_degrees = place.lat is not None or place.lon is not None
+    columns: Any = (place.lat, place.lon) if in_degrees else (table.x, table.y)
+    if None in columns or (in_degrees and (table.x is not None or table.y is not None)):
+        raise InputError(
+            "the columns of the positions are not given as a pair",
+            expected="--lat and --lon in degrees, or --x and --y in metres with --crs",
+            where="--lat" if in_degrees else "--x",
+        )
+    assumed: list[str] = []
+    options: dict[str, Any] = {
+        "outline": place.outline,
+        "avoid": tuple(place.avoid or ()),
+        "start": None if place.start is None else degrees(place.start, "--start"),
+        "spacing": _measured("--spacing", place.spacing, *_LENGTH, assumed),
+        "pattern": None if place.pattern is None else place.pattern.value,
+        "clearance": _measured("--clearance", place.clearance, *_LENGTH, assumed, zero=True),
+        "speed": _measured("--speed", place.speed, "m/s", "the unit of speeds", assumed),
+        "stop_s": _measured("--stop", place.stop, *_TIME, assumed),
+        "crs": place.crs,
+        "bathymetry": place.bathymetry,
+        "least_depth": _measured("--least-depth", place.least_depth, *_LENGTH, assumed),
+        "depths": None if place.depths is None else numbers(place.depths, "--depths"),
+    }
+    _measured("--battery", mission.battery, *_TIME, assumed)
+    survey = PlaceSurvey(
+        **given,
+        value_unit=table.unit or "",
+        channels=tuple(table.channel or ()),
+        columns=columns,
+        extent=Extent(**{option: value for option, value in options.items() if value is not None}),
+        in_degrees=in_degrees,
+        depth=place.depth,
+        time=place.time,
+        missing=tuple(place.missing or ()),
+        mission=mission.asked(),
     )
-    return report(make_cell(name, cell, overwrite=overwrite), "rows")
+    made, found = make_place_world(name, survey, overwrite=overwrite)
+    try:
+        plot.save(plot.place_picture(made.loaded.world, made.field.readings), picture)
+    except OSError as error:
+        raise InputError(
+            f"{picture} can't be written: {error.strerror or error}; {made.world} and {made.mission} are "
+            "complete",
+            expected="a working directory with space for a picture",
+            fix=f"go on without it: fieldbo run {name}",
+        ) from None
+    sites = made.loaded.world.domain
+    *lines, following = _report(made, "readings", assumed)
+    return [
+        *lines,
+        f"  crs       {found.georeference.name}",
+        f"  place     {sites.size:,} sites {sites.spacing[0]:g} m apart; {_shore(sites)}, "
+        f"{counted(len(sites.solid), 'zone')} to avoid; drawn in {picture}: look at it",
+        following,
+    ]
 
 
-def _survey(name: str, table: dict[str, Any], given: Mapping[str, Any], overwrite: bool) -> list[str]:
+def _make_survey(
+    name: str,
+    table: TableOptions,
+    given: dict[str, Any],
+    mission: MissionOptions,
+    overwrite: bool,
+) -> list[str]:
     """Make a survey in metres that is not placed on the Earth."""
-    from fieldbo.errors import InputError
     from fieldbo.mission.new.survey import Survey, make_world
 
-    if table["x"] is None:
+    if table.x is None:
         raise InputError(
             "the columns of the positions are missing",
             expected="--lat COLUMN and --lon COLUMN, or --x COLUMN and --y COLUMN in metres",
@@ -384,8 +194,240 @@ def _survey(name: str, table: dict[str, Any], given: Mapping[str, Any], overwrit
             fix="name them, or add --cell if the table holds settings and their outcomes",
         )
     assumed: list[str] = []
-    measured(given, "battery", "s", "the unit of costs", assumed)
-    side: BelowOrAbove = "above" if given["side"] is None else given["side"].value
-    asked = {option: given[option] for option in ("quantile", "threshold", "battery")}
-    survey = Survey(**table, **asked, side=side)
-    return report(make_world(name, survey, overwrite=overwrite), "readings", assumed)
+    _measured("--battery", mission.battery, "s", "the unit of costs", assumed)
+    survey = Survey(
+        **given,
+        value_unit="1" if table.unit is None else table.unit,
+        channels=tuple(table.channel or ()),
+        x=table.x,
+        y=table.y,
+        threshold=mission.threshold,
+        quantile=mission.quantile,
+        side=mission.on_side,
+        battery=mission.battery,
+    )
+    return _report(make_world(name, survey, overwrite=overwrite), "readings", assumed)
+
+
+def _make_cell(name: str, given: dict[str, Any], options: CellOptions, overwrite: bool) -> list[str]:
+    """Make a factory cell."""
+    from fieldbo.mission.new.cell import CellTable, control_set_of, make_cell, module_of, setting_of
+    from fieldbo.world.readings import column_names
+
+    if options.sample_cost is not None and (options.module or options.control_set):
+        raise InputError(
+            "--sample-cost does not apply to modules or control sets, which have their own costs",
+            expected="one or the other",
+            where="--sample-cost",
+        )
+    settings = [setting_of(text, column_names(given["csv"])) for text in options.axis or ()]
+    cell = CellTable(
+        **given,
+        axes=tuple(column for column, _ in settings),
+        units=tuple(its_unit for _, its_unit in settings),
+        modules=tuple(module_of(text) for text in options.module or ()),
+        control_sets=tuple(control_set_of(text) for text in options.control_set or ()),
+        sample_cost=1.0 if options.sample_cost is None else options.sample_cost,
+        cost_unit="EUR" if options.cost_unit is None else options.cost_unit,
+        goal="minimise" if options.goal is None else options.goal.value,
+    )
+    return _report(make_cell(name, cell, overwrite=overwrite), "rows")
+
+
+def _measured(
+    option: str, text: str | None, unit: str, what: str, assumed: list[str], *, zero: bool = False
+) -> float | None:
+    """Return an option in a unit, None if it was not given; add a note to `assumed` if it names no unit.
+
+    Raises
+    ------
+    InputError
+        It is not an amount in that unit, or out of range.
+    """
+    from fieldbo.mission.amounts import amount, names_unit
+
+    if text is None:
+        return None
+    number = amount(text, unit, option, what=what, zero=zero)
+    if not (_LEAST <= number <= _MOST or number == 0):
+        raise InputError(
+            f'{option} "{text}"', expected=f"an amount from {_LEAST:g} to {_MOST:g} {unit}", where=option
+        )
+    if not names_unit(text):
+        assumed.append(f"{option} {text} is in {unit}")
+    return number
+
+
+def numbers(text: str, option: str, count: int | None = None) -> tuple[float, ...]:
+    """Return the numbers of an option such as ``0,2.5``.
+
+    Raises
+    ------
+    InputError
+        There are not `count` numbers, or none.
+
+    Examples
+    --------
+    >>> numbers("0, 2.5", "--depths")
+    (0.0, 2.5)
+    """
+    parts = text.replace(",", " ").split()
+    try:
+        given = tuple(float(part) for part in parts)
+    except ValueError:
+        given = ()
+    if not given or not all(map(math.isfinite, given)) or (count is not None and len(given) != count):
+        example = ",".join("148"[: count or 3])
+        raise InputError(
+            f"{option} {text}",
+            expected=f"{count or 'some'} numbers with decimal points, separated by commas, such as "
+            f"{option} {example}",
+            where=option,
+            fix=f"write, for example, {option} {example}",
+        )
+    return given
+
+
+def degrees(text: str, option: str) -> tuple[float, ...]:
+    """Return the latitude and longitude of an option, in any form that the prompt of a run by hand accepts.
+
+    Raises
+    ------
+    InputError
+        The text is no latitude and longitude.
+
+    Examples
+    --------
+    >>> degrees("69,5; 27,25", "--start"), degrees("69°30'N 27°15'E", "--start")
+    ((69.5, 27.25), (69.5, 27.25))
+    """
+    from fieldbo.vehicles.angles import angles_in, has_angles
+    from fieldbo.vehicles.dialogue import number_in, parts_of
+
+    try:
+        if has_angles(text):
+            place, rest = angles_in(text)
+            given = tuple(place.tolist())
+            if rest:
+                raise InputError(f"{rest!r} follows the longitude")
+        else:
+            given = tuple(number_in(part) for part in parts_of(text, ("latitude", "longitude")))
+    except InputError as error:
+        raise InputError(
+            f"{option} {text}: {error.problem}",
+            expected="a latitude and a longitude in degrees, or in degrees and minutes",
+            where=option,
+            fix=f"write, for example, {option} 47.3079,8.5105 or {option} \"47°18.48'N 8°30.63'E\"; with "
+            f'decimal commas, {option} "47,3079; 8,5105"',
+        ) from None
+    return given
+
+
+def list_columns(csv: Path) -> NoReturn:
+    """Print what the columns of a log hold, and raise the error that one has to be chosen."""
+    from fieldbo.world.logs.columns import describe_columns, no_value_chosen, table_of
+    from fieldbo.world.logs.log import read_log
+
+    log = read_log(csv)
+    typer.echo("\n".join([*log.notes, *table_of(describe_columns(log))]))
+    raise no_value_chosen(log)
+
+
+def recognised(csv: Path) -> dict[str, Any]:
+    """Return the columns of a log that look like latitude and longitude, once the user has agreed."""
+    from fieldbo.world.logs.columns import describe_columns
+    from fieldbo.world.logs.log import read_log
+
+    columns = describe_columns(read_log(csv))
+    lat, lon = ([c.name for c in columns if c.kind == kind] for kind in ("latitude", "longitude"))
+    if len(lat) != 1 or len(lon) != 1:
+        return {}
+    meant = f"{lat[0]!r} and {lon[0]!r} look like latitude and longitude"
+    if sys.stdin.isatty() and typer.confirm(f"{meant}. Use them?"):
+        return {"lat": lat[0], "lon": lon[0]}
+    raise InputError(
+        f"the columns of the positions are missing; {meant}",
+        expected="--lat COLUMN and --lon COLUMN, or --x COLUMN and --y COLUMN in metres",
+        where="--lat",
+        fix=f"--lat {shlex.quote(lat[0])} --lon {shlex.quote(lon[0])}",
+    )
+
+
+def _shore(domain: Domain) -> str:
+    """Return how many outlines there are, and how many islands within them."""
+    import shapely
+
+    parts = shapely.get_parts(domain.outline)
+    islands = int(shapely.get_num_interior_rings(parts).sum())
+    return f"{counted(len(parts), 'outline')}, {counted(islands, 'island')}"
+
+
+def _report(made: NewWorld, rows: str, assumed: Sequence[str] = ()) -> list[str]:
+    """Return what was made and `assumed`, as lines."""
+    import numpy as np
+
+    from fieldbo.belief.question import LevelSet
+    from fieldbo.mission.description import describe_parts_of_cost
+    from fieldbo.mission.new.mission import one_sided
+    from fieldbo.results.words import question_text
+
+    field, mission, world = made.field, made.loaded, made.loaded.world
+    values, truth = field.readings.values, world.truth(world.domain.sites)
+    unit = "" if world.quantity.unit in ("", "1") else f" {world.quantity.unit}"
+    if isinstance(mission.question, LevelSet):
+        question = mission.question
+        inside = np.mean(question.sign * truth >= question.sign * question.threshold)
+        scales = [f"{a.name} {v:.4g} m" for a, v in zip(world.domain.axes, field.length_scales, strict=True)]
+        details = f"on {len(truth)} sites; {inside:.0%} of them at or {question.side} the threshold"
+        single = " (of a single reading)" if made.pooled > 1 else ""
+        of_sensor = f"noise sd {world.sensor.noise_sd:g}{unit}{single}"
+        costs = [f"  sensor    {of_sensor}; set your instrument's in [sensor]"]
+    else:  # length scales in ranges show which settings matter: those with a short one
+        ranges = zip(world.domain.axes, field.length_scales / field.extent, strict=True)
+        scales = [f"in ranges: {', '.join(f'{axis.name} {scale:.2g}' for axis, scale in ranges)}"]
+        details = f"over the settings; the table says little about {made.little_known:.0%} of them"
+        sample = world.cost.least_sampling_cost(world.domain.sites)
+        costs = describe_parts_of_cost(world) or [f"  cost      {sample:g} {world.cost_unit} per sample"]
+    noise = f"{field.noise_sd:.3g}" + (" of the log" if field.scale.transform == "log" else unit)
+    noise += f" (of the mean of {made.pooled:.3g} rows)" if made.pooled > 1 else ""
+    notes = [*field.notes, *field.details, *made.notes, *_unreachable(mission.unreachable), *assumed]
+    notes += one_sided(mission.question, values, world.quantity)
+    unknown = ", costs to be learned" if mission.costs == "unknown" else ""
+    return [
+        f"world in {made.world}, mission in {made.mission}",
+        f"  {rows:<9} {len(values)}, {values.min():g} to {values.max():g}{unit}",
+        *map(_noted, notes),
+        f"  fitted    length scales {', '.join(scales)}; noise sd {noise}",
+        f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
+        f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
+        f"of the {rows}",
+        *_validation(made, unit),
+        f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit} {details}",
+        *costs,
+        f"  mission   {question_text(mission.question, world.quantity)} {mission.policy_kind}, battery "
+        f"{mission.vehicles[0].battery:g} {world.cost_unit}{unknown}",
+        f"next: fieldbo run {world.name}",
+    ]
+
+
+def _unreachable(number: int) -> list[str]:
+    """Return a warning if there are sites that the vehicle can't reach."""
+    return [f"warning: {number} sites can't be reached from the start; they are left out"] if number else []
+
+
+def _noted(note: str) -> str:
+    """Return a note or a warning as a line."""
+    text = note.removeprefix("warning: ")
+    return f"  {'note' if text == note else 'warning':<9} {text}"
+
+
+def _validation(made: NewWorld, unit: str) -> list[str]:
+    """Return how well lines or blocks are predicted that are left out, and which error to trust, as lines."""
+    validation = made.validation
+    if validation is None:
+        return []
+    lines = [
+        f"  {validation.kind + 's':<9} {validation.result(unit)}",
+        f"  trust     {validation.advice(unit)}",
+    ]
+    return [*lines, *([f"  warning   {validation.warning}"] if validation.warning else [])]

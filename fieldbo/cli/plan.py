@@ -2,21 +2,162 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fieldbo.cli.options import Set, examples, overrides
+from fieldbo.errors import InputError, counted, errors_of, raise_all
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fieldbo._numerics.arrays import Array
     from fieldbo.mission.mission import Mission
     from fieldbo.runs.flights import Flight
     from fieldbo.vehicles.file import LoadedVehicleFile
+    from fieldbo.vehicles.mavlink.flight_plan import Waypoint
+    from fieldbo.vehicles.mavlink.geofence import GeoFence
     from fieldbo.vehicles.mavlink.link import Mavlink
+    from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 
-EXAMPLES = """
+
+_PLAN, _TEXT = ".plan", ".waypoints"
+
+
+@dataclass(frozen=True)
+class PlanFiles:
+    """The files of plans.
+
+    Attributes
+    ----------
+    missions : tuple of Path
+        One per battery; their names sort in the order of the batteries.
+    fence : Path or None
+        None if the files of the missions hold the fence.
+    """
+
+    missions: tuple[Path, ...]
+    fence: Path | None
+
+    @classmethod
+    def of(cls, name: str, text: bool, out: Path | None, batteries: Sequence[int]) -> PlanFiles:
+        """Return the files of plans for batteries.
+
+        Parameters
+        ----------
+        name : str
+            Of the mission or run.
+        text : bool
+            Whether the format is text, with the fence in a file of its own.
+        out : Path or None
+            The file that was asked for.
+        batteries : sequence of int
+
+        Raises
+        ------
+        InputError
+            The format does not fit the file's name, or a file exists that fieldbo did not write.
+        """
+        file = out or Path(f"{name}{_TEXT if text else _PLAN}")
+        if text and file.suffix == _PLAN:
+            raise InputError(
+                f"{file} is the name of a plan for QGroundControl, but the format is wpl",
+                expected=f"a name such as {file.with_suffix(_TEXT)}",
+                where="--out",
+            )
+        missions: tuple[Path, ...] = (file,)
+        if len(batteries) > 1:
+            digits = len(str(batteries[-1]))
+            missions = tuple(_with(file, f"battery-{number:0{digits}d}") for number in batteries)
+        files = cls(missions, _with(file, "fence") if text else None)
+        for path in (*missions, *([] if files.fence is None else [files.fence])):
+            _check_free(path)
+        return files
+
+    def write(
+        self, routes: Sequence[Sequence[Waypoint]], fence: GeoFence, link: MavlinkSettings, home: Array
+    ) -> None:
+        """Write a route into each mission's file, and the fence.
+
+        Raises
+        ------
+        InputError
+            A file cannot be written.
+        """
+        from fieldbo.vehicles.mavlink.plan_files import fence_file, plan_file, waypoint_file
+
+        text = plan_file if self.fence is None else waypoint_file
+        for file, route in zip(self.missions, routes, strict=True):
+            _write(file, text(route, fence, link, home))
+        if self.fence is not None and fence.zones:
+            _write(self.fence, fence_file(fence))
+
+    def beside(self, fence: GeoFence) -> list[str]:
+        """Return a line on the fence's own file, if it has one."""
+        if self.fence is None:
+            return []
+        if not fence.zones:
+            return ["there is no fence to write"]
+        return [f"wrote the fence, with {counted(len(fence.zones), 'zone')}, to {self.fence}"]
+
+    def doubts(self, link: MavlinkSettings) -> list[str]:
+        """Return warnings about files of an earlier plan, and a format that misleads an autopilot."""
+        kept = {*self.missions, self.fence}
+        first = self.missions[0]
+        others = first.parent.glob(f"{first.stem.rpartition('-')[0]}-*{first.suffix}")
+        left = sorted(file for file in others if len(self.missions) > 1 and file not in kept)
+        warnings = [f"{file} is left over from an earlier plan" for file in left]
+        if self.fence is not None and link.firmware == "px4":
+            warnings.append(
+                "row 0 of the mission is the home, as ArduPilot expects; PX4 would go there first: use "
+                "--format plan with QGroundControl, or --upload"
+            )
+        return warnings
+
+
+def _with(file: Path, part: str) -> Path:
+    return file.with_name(f"{file.stem}-{part}{file.suffix}")
+
+
+def _check_free(file: Path) -> None:
+    """Raise an `InputError` if a file exists that fieldbo did not write."""
+    from fieldbo.vehicles.mavlink.plan_files import is_ours
+
+    if not file.is_file():
+        return
+    try:
+        ours = is_ours(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        ours = False
+    if not ours:
+        raise InputError(
+            f"{file} exists, and is not a plan that fieldbo wrote",
+            expected="a new file, or a plan of fieldbo to replace",
+            where="--out",
+            fix="choose another name with --out, or move the file away",
+        )
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror}", where="--out") from None
+
+
+class Format(StrEnum):
+    """Formats of plans."""
+
+    plan = "plan"
+    wpl = "wpl"
+
+
+@examples(
+    """
 **Examples**
 
 `fieldbo plan lake-lawnmower --vehicle boat.toml` - write the sweep to *lake-lawnmower.plan*
@@ -37,15 +178,7 @@ a mission with several batteries has one plan for each. A plan is checked agains
 and includes the fence, which is built from the world's outline and obstacles and the limits in *[link]*.
 Taking off, landing and starting the plan are up to the pilot.
 """
-
-
-class Format(StrEnum):
-    """Formats of plans."""
-
-    plan = "plan"
-    wpl = "wpl"
-
-
+)
 def plan(
     source: Annotated[
         str,
@@ -86,17 +219,12 @@ def plan(
         int | None,
         typer.Option(help="Upload the plan of this battery, counted from 1.", metavar="N"),
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Override a key of the mission; repeatable.", metavar="TABLE.KEY=VALUE"),
-    ] = None,
+    set_: Set = None,
 ) -> None:
     """Write a survey as a plan for each battery, and optionally upload one to the vehicle.
 
     Use this when the autopilot is to follow the whole route by itself, without fieldbo.
     """
-    from fieldbo.cli.plan_files import PlanFiles
-    from fieldbo.errors import InputError, errors_of, raise_all
     from fieldbo.runs.flights import through_closed
     from fieldbo.vehicles.checks import check_tolerances, doubts
     from fieldbo.vehicles.mavlink import flight_plan
@@ -171,7 +299,6 @@ def _vehicle(file: Path) -> tuple[LoadedVehicleFile, Mavlink]:
     InputError
         It is no MAVLink vehicle.
     """
-    from fieldbo.errors import InputError
     from fieldbo.vehicles.file import LoadedVehicleFile
     from fieldbo.vehicles.mavlink.link import Mavlink
 
@@ -205,8 +332,6 @@ def _chosen(flights: Sequence[Flight], upload: bool, battery: int | None) -> int
     InputError
         There are several, and none is chosen, or there is none for this battery.
     """
-    from fieldbo.errors import InputError
-
     numbers = [flight.battery for flight in flights]
     if battery is not None and battery not in numbers:
         raise InputError(
@@ -247,8 +372,6 @@ def _flights(
     source: str, pairs: list[str], full: float | str | None, stay: float | None
 ) -> tuple[Mission, list[Flight]]:
     """Return a mission, and its flights or those of its run, with stays of so many seconds, if given."""
-    from fieldbo.cli.settings import overrides
-    from fieldbo.errors import InputError
     from fieldbo.mission.load import load_mission
     from fieldbo.runs.flights import flights_of_mission, flights_of_run
 
@@ -274,7 +397,6 @@ def _is_mission(source: str) -> bool:
 
 def _run_of_the_same_name(source: str) -> str | None:
     """Return the folder of a run with the name of a mission, as it can be typed; None if there is none."""
-    from fieldbo.errors import InputError
     from fieldbo.record.store import record_file
 
     if not _is_mission(source) or source.endswith(".toml"):

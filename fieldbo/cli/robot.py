@@ -7,11 +7,39 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fieldbo.cli.options import Draw, examples
+from fieldbo.errors import InputError
+
 if TYPE_CHECKING:
     from fieldbo._numerics.arrays import Array
     from fieldbo.domain.domain import Domain
 
-EXAMPLES = """
+
+def _site(text: str, domain: Domain, option: str) -> Array:
+    """Return the site (d,) in a comma-separated list of its coordinates or, with a CRS, of degrees."""
+    import numpy as np
+
+    dimension = domain.dimension
+
+    try:
+        site = np.array([float(part) for part in text.split(",")])
+    except ValueError:
+        site = np.empty(0)
+    if len(site) != dimension or not np.isfinite(site).all():
+        raise InputError(
+            f"{option} {text}",
+            expected=f"a place: {dimension} numbers, comma-separated",
+            where=option,
+        )
+    if domain.georeference is not None and np.abs(site[:2]).max() <= 180.0:  # too small to be metres
+        others = [j for j in range(dimension) if j not in domain.georeference.axes]
+        degrees, site[others] = site[:2].copy(), site[2:].copy()
+        return domain.georeference.site(degrees, site)
+    return site
+
+
+@examples(
+    """
 **Examples**. Run the mission in a second terminal: `fieldbo run lake-level-set --vehicle ...`
 
 `fieldbo robot mqtt --world lake-transect --speedup 100` - a boat on this machine's MQTT broker
@@ -57,33 +85,7 @@ after the first goal on one of 9, and from 60 s on one of 5 again
 
 `silent:N:X` - from goal N on, send nothing for X seconds while the robot keeps working
 """
-
-
-def _site(text: str, domain: Domain, option: str) -> Array:
-    """Return the site (d,) in a comma-separated list of its coordinates or, with a CRS, of degrees."""
-    import numpy as np
-
-    from fieldbo.errors import InputError
-
-    dimension = domain.dimension
-
-    try:
-        site = np.array([float(part) for part in text.split(",")])
-    except ValueError:
-        site = np.empty(0)
-    if len(site) != dimension or not np.isfinite(site).all():
-        raise InputError(
-            f"{option} {text}",
-            expected=f"a place: {dimension} numbers, comma-separated",
-            where=option,
-        )
-    if domain.georeference is not None and np.abs(site[:2]).max() <= 180.0:  # too small to be metres
-        others = [j for j in range(dimension) if j not in domain.georeference.axes]
-        degrees, site[others] = site[:2].copy(), site[2:].copy()
-        return domain.georeference.site(degrees, site)
-    return site
-
-
+)
 def robot(
     link: Annotated[
         str,
@@ -93,12 +95,7 @@ def robot(
         ),
     ],
     world: Annotated[str, typer.Option(help="World to simulate: a name, or a TOML file.")],
-    draw: Annotated[
-        int,
-        typer.Option(
-            help="Which random field to use, counted from 0, if the world draws its field at random."
-        ),
-    ] = 0,
+    draw: Draw = 0,
     seed: Annotated[
         int,
         typer.Option(
@@ -168,8 +165,7 @@ def robot(
     """
     import math
 
-    from fieldbo.cli.terminal import stopped_by_signals
-    from fieldbo.errors import InputError
+    from fieldbo.cli.session import stopped_by_signals
     from fieldbo.mission.load import load_world
     from fieldbo.runs.signals import unbroken
     from fieldbo.vehicles.file import LoadedVehicleFile

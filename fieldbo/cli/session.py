@@ -1,7 +1,10 @@
-"""Carrying out a run or a resumed run: live progress, Ctrl-C, files, the report and exit codes."""
+"""The terminal session of a command: console, signals, live progress, the report of a run, and exit codes."""
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -10,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
+
+from fieldbo.errors import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +29,101 @@ if TYPE_CHECKING:
     from fieldbo.results.curve import Step
     from fieldbo.results.result import Result
     from fieldbo.vehicles.base import Vehicle
+
+
+_SOON_S = 0.05
+
+
+def console() -> Console:
+    """Return the console of standard output; in a file, lines are wide enough to keep tables whole."""
+    from rich.console import Console
+
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=140)
+
+
+def says_compiling(out: Callable[[], Console]) -> Callable[[], None]:
+    """Return a function that prints, on its first call only, that loops are being compiled.
+
+    The console is made, as `out` makes it, if there is something to print.
+    """
+    printed: list[bool] = []
+
+    def say() -> None:
+        if not printed:
+            printed.append(True)
+            out().print("compiling the fast loops, once on this machine (about half a minute)", style="dim")
+
+    return say
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[list[signal.Signals]]:
+    """Let SIGTERM and SIGHUP raise `KeyboardInterrupt` in the block, as Ctrl-C does.
+
+    They do so even in a command that a script runs in the background, to which the shell leaves Ctrl-C
+    ignored. Only a SIGHUP that ``nohup`` has the command ignore stays ignored. If Python drops the exception,
+    because the signal came in the callback of a weak reference or in a ``__del__``, it is raised once more.
+
+    Yields
+    ------
+    list of Signals
+        Grows by each signal received; Ctrl-C is not among them.
+    """
+    received: list[signal.Signals] = []
+
+    def stop(number: int, _: object) -> None:
+        received.append(signal.Signals(number))
+        raise KeyboardInterrupt
+
+    def on_dropped(dropped: sys.UnraisableHookArgs) -> None:
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            _signal_soon(received[-1] if received else signal.SIGINT)
+        else:
+            hook_before(dropped)
+
+    before = {}
+    hook_before, sys.unraisablehook = sys.unraisablehook, on_dropped
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number and (name == "SIGTERM" or signal.getsignal(number) is not signal.SIG_IGN):
+            before[number] = signal.signal(number, stop)
+    try:
+        yield received
+    finally:
+        sys.unraisablehook = hook_before
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _signal_soon(number: signal.Signals) -> None:
+    """Send this process a signal in a moment, from another thread: its exceptions are dropped just now."""
+    main = threading.main_thread().ident
+    assert main is not None
+    send = getattr(signal, "pthread_kill", lambda _, number: signal.raise_signal(number))  # not on Windows
+    timer = threading.Timer(_SOON_S, send, (main, number))
+    timer.daemon = True
+    timer.start()
+
+
+@contextmanager
+def continued_if_repeated(out_to: Console, remedy: str) -> Iterator[None]:
+    """End the command when it is stopped in the block, and say how to continue.
+
+    Parameters
+    ----------
+    out_to : Console
+    remedy : str
+        What repeating the command does, for example ``"continue in runs/lake-advice"``.
+    """
+    with stopped_by_signals() as signals:
+        try:
+            yield
+        except KeyboardInterrupt:
+            by = signals[0].name if signals else "you"
+            out_to.print(f"Stopped by {by}. Repeat the command to {remedy}.", soft_wrap=True, markup=False)
+            raise typer.Exit(128 + signals[0] if signals else 130) from None
+
 
 Pictures = tuple[str | None, str]
 """Format and width of pictures; no format stands for that of the pictures already there, or else PNG."""
@@ -68,8 +168,6 @@ def carry_out(
     typer.Exit
         Always: 0 if the run ended, 1 after an error, 128 + n after signal n: 130 after Ctrl-C.
     """
-    from fieldbo.cli.terminal import stopped_by_signals
-
     with stopped_by_signals() as signals:
         code = _carried_out(go, mission, vehicles, folder, console, signals, pictures)
     raise typer.Exit(code)
@@ -138,7 +236,6 @@ def _simulated(go: Callable[..., Result], mission: Mission, console: Console) ->
     from rich.progress import BarColumn, Progress, TextColumn
 
     from fieldbo._numerics.compiled import when_compiling
-    from fieldbo.cli.terminal import says_compiling
     from fieldbo.results.words import rounded
 
     battery, unit = mission.vehicles[0].battery, mission.world.cost_unit
@@ -159,7 +256,6 @@ def _with_vehicles(
 ) -> Result:
     """Run with real vehicles, or with a person as the vehicle, with one line after each order."""
     from fieldbo._numerics.compiled import when_compiling
-    from fieldbo.cli.terminal import says_compiling
     from fieldbo.results.contradictions import Contradictions
 
     trusts = mission.model.noise == "declared"
@@ -208,7 +304,6 @@ def _reached(step: Step, mission: Mission) -> str:
     """Return the battery left, the number of stops and the score."""
     from fieldbo.belief.question import Optimum
     from fieldbo.clock import duration_text
-    from fieldbo.errors import counted
     from fieldbo.results.words import extreme, rounded
 
     question, world = mission.question, mission.world
@@ -232,7 +327,6 @@ def show_result(
     result: Result, folder: Path, console: Console, stopped: str, formats: Sequence[str] = ("png",)
 ) -> None:
     """Print the report of a run and the place of its files; `stopped` says why it did not end."""
-    from fieldbo.errors import counted
     from fieldbo.messages import EndReason
 
     report = result.report()

@@ -13,7 +13,7 @@ from console_process import TOKEN, Console, rows_of
 from waiting import SLOW_S, until
 
 import fieldbo
-from fieldbo.cli.console import _record
+from fieldbo.cli.run import _record
 from fieldbo.console.follower import Follower
 from fieldbo.console.server import start
 from fieldbo.console.view import View

@@ -37,7 +37,7 @@ from typer.testing import CliRunner
 import fieldbo
 from fieldbo.belief.question import LevelSet
 from fieldbo.cli import app
-from fieldbo.cli.new_place import degrees as typed_degrees
+from fieldbo.cli.new_world import degrees as typed_degrees
 
 MEUSE_CRS = "EPSG:28992"
 NORTH = np.array([0.0, 3.0])

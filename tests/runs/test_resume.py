@@ -22,7 +22,7 @@ import fieldbo
 from fieldbo.agent.online_model import OnlineModel
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import Model
-from fieldbo.cli.resume import continuing
+from fieldbo.cli.run import continuing
 from fieldbo.errors import InputError, RecordError, VehicleError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Rejected, Telemetry
 from fieldbo.mission.rules import StopRule

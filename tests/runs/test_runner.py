@@ -15,7 +15,7 @@ import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet
-from fieldbo.cli.terminal import stopped_by_signals
+from fieldbo.cli.session import stopped_by_signals
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import (
     EndReason,

@@ -1,12 +1,84 @@
-"""Turn ``--set table.key=value`` and its short forms into overrides of a mission."""
+"""What commands share: their options, the overrides that these make, and the examples in their help."""
 
 from __future__ import annotations
 
+import os
 import tomllib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
 
 from fieldbo.errors import InputError
+
+DOCUMENTATION = "Documentation: *docs/* in the source tree, or `make docs`"
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+Run = Annotated[
+    Path,
+    typer.Argument(
+        help="A run folder, the *run.sqlite* in it, or the name of a run in *runs/*.", metavar="RUN"
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Override a key of the mission; repeatable.", metavar="TABLE.KEY=VALUE"),
+]
+Prior = Annotated[
+    str | None, typer.Option(help="Earlier readings to begin with, as for *run*.", metavar="FILE")
+]
+Draw = Annotated[
+    int,
+    typer.Option(help="Which random field to use, counted from 0, if the world draws its field at random."),
+]
+CPUS = os.cpu_count() or 1
+
+Jobs = Annotated[int, typer.Option(min=1, help="Number of parallel runs.")]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format", help="Format of the pictures: *png*, *svg* or *pdf*; by default *png*.", metavar="FORMAT"
+    ),
+]
+Width = Annotated[
+    str,
+    typer.Option(
+        "--width",
+        help="Width of the pictures: *screen*, or *column* (89 mm) or *page* (183 mm) for a paper.",
+        metavar="WIDTH",
+    ),
+]
+Style = Annotated[
+    str | None, typer.Option(help="Style sheet of matplotlib: a name, or a file.", metavar="STYLE")
+]
+
+
+def examples(text: str) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command the text with which its help ends."""
+
+    def keep(command: Command) -> Command:
+        command.examples = text  # type: ignore[attr-defined]
+        return command
+
+    return keep
+
+
+def add(app: typer.Typer, *commands: Callable[..., object]) -> None:
+    """Add commands, each under the name of its function."""
+    for command in commands:
+        negative = {"ignore_unknown_options": command.__name__ == "correct"}  # -3.5 is a value, not an option
+        epilog = f"{getattr(command, 'examples', '')}\n\n{DOCUMENTATION}"
+        app.command(command.__name__, epilog=epilog, context_settings=negative)(command)
+
+
+def check_pictures(format: str | None, width: str) -> tuple[str | None, str]:
+    """Return format and width; raise an `InputError` if there is no such format or width."""
+    from fieldbo.results import plot
+
+    plot.check(format, width, ("--format", "--width"))
+    return format, width
 
 
 def overrides(
