@@ -50,13 +50,13 @@ F1_GOAL = StopRule(expected_f1=F1)
 RULES = {
     "GCHK per cost, upper 2%, fit alone": Rule("gp-lake-gchk-per-cost", 0.02, checked=False),
     "GCHK per cost, upper 2%, checked": Rule("gp-lake-gchk-per-cost", 0.02),
-    "TruVaR, upper 2%, fit alone": Rule("gp-lake-truvar", 0.02, checked=False),
-    "TruVaR, upper 2%, checked": Rule("gp-lake-truvar", 0.02),
+    "TruVaR, upper 2%, fit alone": Rule("gp-lake", 0.02, checked=False),
+    "TruVaR, upper 2%, checked": Rule("gp-lake", 0.02),
     "straddle per cost, upper 2%, goal": Rule("gp-lake-straddle-per-cost", 0.02, goal=F1_GOAL),
     "straddle per cost, upper 30%, goal": Rule("gp-lake-straddle-per-cost", 0.3, goal=F1_GOAL),
     "TruVaR, maximum, fit alone": Rule("gp-lake-optimum-truvar", checked=False),
     "TruVaR, maximum, checked": Rule("gp-lake-optimum-truvar"),
-    "EI per cost, maximum, goal": Rule("gp-lake-optimum-ei-per-cost", goal=StopRule(regret=REGRET)),
+    "EI per cost, maximum, goal": Rule("gp-lake-optimum", goal=StopRule(regret=REGRET)),
 }
 
 

@@ -80,22 +80,22 @@ def with_policy(mission: Mission, kind: str, **settings: Any) -> Mission:
 Change = Callable[[Mission], Mission]
 
 KINDS: dict[str, tuple[str, tuple[Change, ...]]] = {
-    "level set, TruVaR, known": ("gp-lake-truvar", ()),
-    "level set, TruVaR, learned": ("gp-lake-truvar", (learned,)),
+    "level set, TruVaR, known": ("gp-lake", ()),
+    "level set, TruVaR, learned": ("gp-lake", (learned,)),
     "level set, straddle per cost, known": ("gp-lake-straddle-per-cost", ()),
     "level set, straddle per cost, learned": ("gp-lake-straddle-per-cost", (learned,)),
-    "level set, noise grows and is learned": ("gp-lake-murky-truvar", (partial(learned, noise="learned"),)),
+    "level set, noise grows and is learned": ("gp-lake-murky", (partial(learned, noise="learned"),)),
     "level set of a skewed field, known": ("gp-lake-straddle-per-cost", (skewed,)),
     "level set of a skewed field, learned": ("gp-lake-straddle-per-cost", (skewed, learned)),
-    "maximum, EI per cost, known": ("gp-lake-optimum-ei-per-cost", ()),
-    "maximum, EI per cost, learned": ("gp-lake-optimum-ei-per-cost", (learned,)),
+    "maximum, EI per cost, known": ("gp-lake-optimum", ()),
+    "maximum, EI per cost, learned": ("gp-lake-optimum", (learned,)),
     "maximum, distUCB, learned": (
-        "gp-lake-optimum-ei-per-cost",
+        "gp-lake-optimum",
         (partial(with_policy, kind="dist-ucb"), learned),
     ),
-    "maximum in a box, EI, known": ("se-optimum-ei", ()),
-    "maximum in a box, EI, learned": ("se-optimum-ei", (learned,)),
-    "maximum in a box, distUCB, learned": ("se-optimum-ei", (partial(with_policy, kind="dist-ucb"), learned)),
+    "maximum in a box, EI, known": ("se-optimum", ()),
+    "maximum in a box, EI, learned": ("se-optimum", (learned,)),
+    "maximum in a box, distUCB, learned": ("se-optimum", (partial(with_policy, kind="dist-ucb"), learned)),
     "layered lake, TruVaR, learned": ("lake-truvar", ()),
     "layered lake, straddle per cost, learned": (
         "lake-level-set",

@@ -26,6 +26,15 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="Override a key of the mission; repeatable.", metavar="TABLE.KEY=VALUE"),
 ]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        help="Policy in place of the mission's own: its kind, and settings after commas, as in "
+        "*gchk,per_cost=true*.",
+        metavar="KIND",
+    ),
+]
 Prior = Annotated[
     str | None, typer.Option(help="Earlier readings to begin with, as for *run*.", metavar="FILE")
 ]
@@ -87,6 +96,7 @@ def overrides(
     seed: int | None = None,
     battery: str | None = None,
     prior: str | None = None,
+    policy: str | None = None,
 ) -> dict[str, Any]:
     """Return nested tables from ``table.key=value`` pairs.
 
@@ -100,12 +110,14 @@ def overrides(
         Sets ``agent.battery``.
     prior : str, optional
         Sets ``prior.readings``.
+    policy : str, optional
+        Sets ``policy``: a kind, and settings after commas.
 
     Raises
     ------
     InputError
-        A pair has no key or no ``=``, sets a key of something that is not a table, or sets what
-        `prior` sets; or `prior` is empty.
+        A pair has no key or no ``=``, sets a key of something that is not a table, or sets what `prior` or
+        `policy` sets; or `prior` is empty.
 
     Examples
     --------
@@ -138,6 +150,16 @@ def overrides(
         out["seed"] = seed
     if battery is not None:
         _table(out, "agent", "--battery")["battery"] = _value(battery)
+    if policy is not None:
+        table, given = _table(out, "policy", "--policy"), policy_table(policy)
+        if twice := table.keys() & given.keys():
+            key = min(twice)
+            raise InputError(
+                f"both --policy {policy} and --set policy.{key}={table[key]} were given",
+                expected="one of the two",
+                where="--policy",
+            )
+        table.update(given)
     if prior is not None:
         table = _table(out, "prior", "--prior")
         if "readings" in table:
@@ -152,6 +174,29 @@ def overrides(
             )
         table["readings"] = prior
     return out
+
+
+def policy_table(text: str) -> dict[str, Any]:
+    """Return the table of a policy from its kind, and ``key=value`` after commas.
+
+    Examples
+    --------
+    >>> policy_table("gchk,per_cost=true")
+    {'kind': 'gchk', 'per_cost': True}
+    """
+    kind, *pairs = (part.strip() for part in text.split(","))
+    table: dict[str, Any] = {"kind": kind}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (equals and key.strip()):
+            raise InputError(
+                f"--policy {text}: {pair!r} is no setting",
+                expected="a kind, and key=value after commas",
+                where="--policy",
+                fix="write it as in --policy gchk,per_cost=true",
+            )
+        table[key.strip()] = _value(value.strip())
+    return table
 
 
 def _table(out: dict[str, Any], name: str, option: str) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def _expected(advice: Advice) -> dict[str, Expected]:
 
 `fieldbo compare lake-level-set lake-gchk --starts 12 --out lake.csv`
 
-`fieldbo compare gp-lake-truvar gp-lake-gchk --starts 12 --draws 3 --at 1000 --at 4000 --at 8000 --out gp.csv`
+`fieldbo compare gp-lake gp-lake-gchk --starts 12 --draws 3 --at 1000 --at 4000 --at 8000 --out gp.csv`
 
 `fieldbo compare lake-level-set lake-gchk --target 0.9 --target 0.95 --out lake.csv`
 

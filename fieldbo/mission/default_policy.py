@@ -63,7 +63,7 @@ def default_policy(question: Question, world: World, costs: Literal["declared", 
     Examples
     --------
     >>> from fieldbo import load_mission
-    >>> mission = load_mission("gp-lake-truvar")
+    >>> mission = load_mission("gp-lake")
     >>> default_policy(mission.question, mission.world, mission.costs).settings
     {'kind': 'tour'}
     """

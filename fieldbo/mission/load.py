@@ -21,7 +21,7 @@ from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.amounts import amount, is_share
 from fieldbo.mission.checks import check_noise
 from fieldbo.mission.default_policy import AUTO, DEFAULTS, default_policy
-from fieldbo.mission.files import find, is_path, list_missions, list_worlds, made, read_toml, short_path
+from fieldbo.mission.files import find, is_path, list_worlds, made, mission_named, read_toml, short_path
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission, VehicleSpec, within_reach
 from fieldbo.mission.prior import Prior
@@ -87,11 +87,11 @@ def read_mission(
 ) -> Mission:
     """Load a mission as `load_mission` does, even if nothing says how noisy readings are, as in old runs."""
     if is_path(name_or_path):
-        file = Path(name_or_path)
+        file, instead = Path(name_or_path), dict[str, Any]()
     else:
-        file = find("mission", str(name_or_path), list_missions())
+        file, instead = mission_named(str(name_or_path))
     where = short_path(file)
-    settings = plain_prior(merged(read_toml(file), overrides or {}))
+    settings = plain_prior(merged({**read_toml(file), **instead}, overrides or {}))
     content = validated(MissionFile, settings, where)
     world_file = find("world", content.world, list_worlds(file.parent), f"{where}: world")
     world = world_from(world_file, content.draw)

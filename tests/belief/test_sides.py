@@ -520,6 +520,6 @@ def test_check_warns_if_all_true_values_lie_on_one_side(said, survey, threshold,
 
 def test_the_side_of_an_optimum_is_an_unknown_key():
     with pytest.raises(InputError, match="unknown key 'side'"):
-        fieldbo.load_mission("se-optimum-ei", {"question": {"side": "below"}})
+        fieldbo.load_mission("se-optimum", {"question": {"side": "below"}})
     with pytest.raises(InputError, match="unknown key 'side'"):
         Optimum("minimise", side="below")

@@ -482,8 +482,8 @@ def test_a_mission_starts_with_the_battery_and_the_earlier_readings_that_are_giv
     (tmp_path / "before.csv").write_text("along,depth,value\n100,5,1.2\n200,10,0.4\n", encoding="utf-8")
     said = []
     arguments = ["--battery", "90", "--prior", "before.csv"]
-    file = _record("gp-lake-straddle", arguments, None, said.append)
-    assert said == ["starting gp-lake-straddle; what it prints goes to runs/gp-lake-straddle-1.log"]
+    file = _record("gp-lake", arguments, None, said.append)
+    assert said == ["starting gp-lake; what it prints goes to runs/gp-lake-1.log"]
     mission = fieldbo.load_mission(file.parent / "mission.toml")
     assert mission.vehicles[0].battery == 90.0
     assert len(mission.earlier.values) == 2

@@ -107,9 +107,9 @@ def _learning(mission: Mission, every: int) -> Mission:
 
 MISSIONS: dict[str, Callable[[], Mission]] = {
     "lake": lambda: fieldbo.load_mission("lake-level-set", {"agent": {"battery": 1200}}),
-    "batch": lambda: fieldbo.load_mission("gp-lake-truvar-batch", {"agent": {"battery": 1200}}),
+    "batch": lambda: fieldbo.load_mission("gp-lake-batch", {"agent": {"battery": 1200}}),
     "lambo": lambda: fieldbo.load_mission(
-        "cell-hartmann-6-lambo", {"agent": {"battery": 215}, "model": {"learn": {"every": 8}}}
+        "cell-hartmann-6", {"agent": {"battery": 215}, "model": {"learn": {"every": 8}}}
     ),
     "subsets": lambda: small_mission(Subsets(worst=-2.0), battery=8.0, initial=4),
     "refits": lambda: _learning(small_mission(GCHK(intersect=True), battery=60.0, initial=3), 3),

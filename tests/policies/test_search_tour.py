@@ -182,7 +182,9 @@ def test_a_batch_is_the_beginning_of_the_search_tour():
 
 @pytest.mark.parametrize("battery", [8, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_run_comes_home_with_its_reserve(battery):
-    mission = load_mission("wall-worst-crack-search-tour", {"agent": {"battery": battery}})
+    mission = load_mission(
+        "wall-worst-crack", {"policy": {"kind": "search-tour"}, "agent": {"battery": battery}}
+    )
     result = fieldbo.run(mission)
     assert result.end_reason is EndReason.BATTERY_SPENT
     vehicle = mission.vehicles[0]
@@ -235,7 +237,7 @@ def test_minimising_mirrors_maximising():
 
 def test_it_chooses_the_level_of_the_sensor():
     mission = load_mission(
-        "gp-level-noise-truvar",
+        "gp-level-noise",
         {"policy": {"kind": "search-tour"}, "question": {"kind": "optimum"}, "agent": {"battery": 60}},
     )
     levels = {order.level for order in drive(mission)[1] if isinstance(order, Query)}

@@ -34,7 +34,7 @@ RUNS = {
     "line": lambda: small_run("line"),
     "obstacles": lambda: small_run("obstacles"),
     "optimum": lambda: small_run("continuous 2", question=QUESTIONS["minimum"]),
-    "square": lambda: fieldbo.run(fieldbo.load_mission("se-optimum-ei", {"agent": {"max_steps": 3}})),
+    "square": lambda: fieldbo.run(fieldbo.load_mission("se-optimum", {"agent": {"max_steps": 3}})),
     "slices": lambda: small_run("box"),
     "four axes": lambda: small_run("four axes", question=QUESTIONS["maximum"]),
     "chain": lambda: cell_run("chain", 3),

@@ -577,7 +577,7 @@ def reading(order, value):
 
 
 def test_truvar_records_three_sites_with_their_exact_scores():
-    agent = fieldbo.Agent(fieldbo.load_mission("gp-lake-truvar"))
+    agent = fieldbo.Agent(fieldbo.load_mission("gp-lake"))
     for value in (0.3, -0.2, 0.1):
         agent.tell(reading(agent.ask(), value))
     policy, state = agent.mission.policy, agent._asked(0)
@@ -593,7 +593,7 @@ def test_truvar_records_three_sites_with_their_exact_scores():
 
 
 def test_truvar_records_the_polished_site():
-    agent = fieldbo.Agent(fieldbo.load_mission("se-optimum-truvar"))
+    agent = fieldbo.Agent(fieldbo.load_mission("se-optimum", {"policy": {"kind": "truvar"}}))
     moved = 0
     for value in (0.3, -0.2, 0.1, 0.4, 0.2, -0.1):
         order = agent.ask()

@@ -113,7 +113,7 @@ def lake(tmp_path_factory):
 def cell(tmp_path_factory):
     """A run of a factory cell with free variables."""
     few = {"agent": {"max_steps": 12}, "model": {"learn": False}}
-    return made(tmp_path_factory.mktemp("cell") / "cell-1", "cell-growth-etc", few)
+    return made(tmp_path_factory.mktemp("cell") / "cell-1", "cell-growth", {**few, "policy": {"kind": "etc"}})
 
 
 @dataclass

@@ -875,7 +875,7 @@ def test_a_world_without_a_crs_or_a_frame_is_an_error_that_says_what_is_missing(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["geotiff", "contours", "gpkg", "gpx", "kml"])
 def test_a_factory_cell_is_an_error(name, tmp_path):
-    loaded = fieldbo.load_mission("cell-airfoil-etc", {"agent": {"battery": 2}})
+    loaded = fieldbo.load_mission("cell-airfoil", {"policy": {"kind": "etc"}, "agent": {"battery": 2}})
     folder, record = begin(loaded, tmp_path / "run")
     with record:
         run(loaded, [Simulated(loaded)], record)

@@ -182,9 +182,9 @@ def test_a_path_is_planned_anew_with_each_battery():
 @pytest.mark.parametrize("mission", ["lake-level-set", pytest.param("gp-lake", marks=pytest.mark.sweep)])
 def test_three_batteries_on_a_lake_answer_better_than_one(mission):
     table = {"battery": 500.0, "home": [0.0, 0.0], "recharge": {"takes_s": 600, "batteries": 3}}
-    name = {"gp-lake": "gp-lake-tour"}.get(mission, mission)
-    three = run(fieldbo.load_mission(name, {"agent": table, **KNOWN}))
-    one = run(fieldbo.load_mission(name, {"agent": {"battery": 500.0, "home": [0.0, 0.0]}, **KNOWN}))
+    tours = {"policy": {"kind": "tour"}, **KNOWN}
+    three = run(fieldbo.load_mission(mission, {"agent": table, **tours}))
+    one = run(fieldbo.load_mission(mission, {"agent": {"battery": 500.0, "home": [0.0, 0.0]}, **tours}))
     assert three.accounts[0].batteries_used == 3
     assert max(spent_by_battery(three).values()) <= 500.0
     assert three.f1 > one.f1
