@@ -34,8 +34,7 @@ from fieldbo.messages import (
 )
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec, WhenLost
-from fieldbo.policies.baselines import Random
-from fieldbo.policies.level_set.rivals import MaximumVariance
+from fieldbo.policies.baselines import MaximumVariance, Random
 from fieldbo.runs.record.rows import Row
 from fieldbo.runs.state import RunState
 from fieldbo.testing.small import small_world

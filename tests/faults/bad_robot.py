@@ -31,8 +31,7 @@ from fieldbo.errors import VehicleError
 from fieldbo.messages import Observation, Query
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import Recharging, WhenLost
-from fieldbo.policies.baselines import Random
-from fieldbo.policies.level_set.rivals import MaximumVariance
+from fieldbo.policies.baselines import MaximumVariance, Random
 from fieldbo.results.result import Result
 from fieldbo.runs.record.record import Record
 from fieldbo.runs.runner import resume, run

@@ -30,8 +30,7 @@ from fieldbo.messages import (
     to_plain,
 )
 from fieldbo.mission.toml import toml_text
-from fieldbo.policies.baselines import Lawnmower, Random
-from fieldbo.policies.level_set.rivals import GCHK, Straddle
+from fieldbo.policies.baselines import GCHK, Lawnmower, Random, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.runs.folder import begin
 from fieldbo.runs.loop import BrokenOffError, Interrupted
