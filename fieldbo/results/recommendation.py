@@ -32,10 +32,9 @@ from fieldbo.belief.confidence import MIDDLE90, Interval
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
 from fieldbo.policies.contract import State
-from fieldbo.policies.control_sets.expectation import Expected, WithGradient
+from fieldbo.policies.control_sets.base import PlayCounts, Proposal, declared_cost, settings_plain
+from fieldbo.policies.control_sets.expectation import Expected, Precision, WithGradient
 from fieldbo.policies.control_sets.front import ALIKE
-from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, declared_cost, settings_plain
-from fieldbo.policies.control_sets.precision import Precision
 from fieldbo.policies.control_sets.search import ControlSetSearch, free_samples
 from fieldbo.results.answers import ends
 from fieldbo.results.truth import ExpectedTruth

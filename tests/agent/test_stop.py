@@ -19,8 +19,8 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Rejected, Stop
 from fieldbo.mission.rules import StopRule
+from fieldbo.policies.baselines import GCHK, MaximumVariance, Straddle
 from fieldbo.policies.contract import Decision, Policy
-from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.myopic import EI
 from fieldbo.testing import small_mission, small_world

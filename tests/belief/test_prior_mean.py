@@ -30,9 +30,9 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.mission.prior import Prior
+from fieldbo.policies.baselines import Straddle
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.control_sets.subsets import Subsets
-from fieldbo.policies.level_set.rivals import Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.information import EntropySearch
 from fieldbo.policies.optimum.myopic import EI

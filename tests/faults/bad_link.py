@@ -34,8 +34,9 @@ from fieldbo.messages import (
 )
 from fieldbo.mission.mission import Mission, VehicleSpec, WhenLost
 from fieldbo.policies.baselines import Random
-from fieldbo.policies.level_set.rivals import MaximumVariance
 from fieldbo.record.store import Row
+from fieldbo.mission.mission import Mission
+from fieldbo.policies.baselines import MaximumVariance, Random
 from fieldbo.runs.state import RunState
 from fieldbo.testing.small import small_world
 

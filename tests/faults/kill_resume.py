@@ -54,9 +54,8 @@ import fieldbo.policies.travel._choice_loops
 from fieldbo.belief.model import Model
 from fieldbo.messages import Lost, Rejected, order_number
 from fieldbo.mission.mission import Mission
-from fieldbo.policies.baselines import Random
+from fieldbo.policies.baselines import GCHK, Random, Straddle
 from fieldbo.policies.control_sets.subsets import Subsets
-from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.record import record as record_module
 from fieldbo.record.record import Record

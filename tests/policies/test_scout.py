@@ -24,8 +24,7 @@ from fieldbo.messages import EndReason, GoHome, Query, Stop
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.contract import State
 from fieldbo.policies.optimum._loops import growth_of_the_best_mean
-from fieldbo.policies.optimum.scout import Scout, bounded
-from fieldbo.policies.optimum.worth import Covers, Mixture, Tells, Worth
+from fieldbo.policies.optimum.scout import Covers, Mixture, Scout, Tells, Worth, bounded
 from fieldbo.runs.explanation.words import best_of, details
 from fieldbo.testing import PolicyContract, drive, small_mission, small_world, state
 

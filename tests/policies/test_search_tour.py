@@ -18,8 +18,7 @@ from fieldbo.messages import EndReason, Query
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.contract import State
 from fieldbo.policies.optimum._loops import growth_of_the_best_mean
-from fieldbo.policies.optimum.outlook import Outlook
-from fieldbo.policies.optimum.search_tour import SearchTour
+from fieldbo.policies.optimum.search_tour import Outlook, SearchTour
 from fieldbo.policies.tour_plan import TourCosts, planned
 from fieldbo.testing import PolicyContract, drive, small_mission, small_world, state
 

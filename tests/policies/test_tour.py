@@ -21,9 +21,8 @@ from fieldbo.belief.surface import Surface
 from fieldbo.messages import EndReason, Query
 from fieldbo.policies import tour_plan
 from fieldbo.policies.acquisition import misclassification_drop
-from fieldbo.policies.level_set.outlook import Outlook
 from fieldbo.policies.level_set.risk import Risk, coefficients_at, drop_of, floored
-from fieldbo.policies.level_set.tour import OneStepRisk, Tour
+from fieldbo.policies.level_set.tour import OneStepRisk, Outlook, Tour
 from fieldbo.policies.tour_plan import TourCosts, planned
 from fieldbo.testing import drive, small_mission, state
 

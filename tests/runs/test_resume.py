@@ -27,9 +27,9 @@ from fieldbo.errors import InputError, RecordError, VehicleError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Rejected, Telemetry
 from fieldbo.mission.rules import StopRule
 from fieldbo.policies.baselines import Lawnmower, Random
+from fieldbo.policies.baselines import GCHK, Lawnmower, Random, Straddle
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.control_sets.subsets import Subsets
-from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.myopic import EI
 from fieldbo.record.record import Record

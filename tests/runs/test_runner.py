@@ -31,7 +31,7 @@ from fieldbo.messages import (
 )
 from fieldbo.mission.files import toml_text
 from fieldbo.policies.baselines import Lawnmower, Random
-from fieldbo.policies.level_set.rivals import GCHK, Straddle
+from fieldbo.policies.baselines import GCHK, Lawnmower, Random, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.record.record import Record
 from fieldbo.runs.folder import begin

@@ -1,4 +1,4 @@
-"""The tree of arms of a slowly moving bandit: which arms share a branch, how one is drawn, what they learn.
+"""A slowly moving bandit: the tree of its arms, how one is drawn, what they learn, and what it remembers.
 
 ==============  ==========================================================================================
 ``N``           number of modules; the last has no regions
@@ -14,19 +14,23 @@
 
 Lin, Miano and Dyer (2021), *Bayesian optimization for modular black-box systems with switching costs*,
 sections 2.2 and 3 and appendices A, B and D. Probabilities are kept as logarithms, so they never underflow.
+
+The depths follow from the modules' costs. The two published recipes differ: eq. 17 rounds up, eq. 20 down.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array, Mask
-
-Integers = NDArray[np.intp]
+from fieldbo.domain.domain import Domain
+from fieldbo.errors import InputError
+from fieldbo.policies.chains.boxes import Columns, Integers, arm_at, refined
 
 
 def arms_of(sizes: Sequence[int]) -> Integers:
@@ -253,3 +257,162 @@ def surviving(below: ArrayLike, window: int) -> Mask:
     """
     survives: Mask = np.asarray(below) < window
     return survives
+
+
+Recipe = Literal["eq17", "eq20"]
+
+
+class Depths(NamedTuple):
+    """Depths (N - 1,) by a recipe: the ``raw`` values, whole but for the last, and the ``depths`` to use."""
+
+    raw: tuple[float, ...]
+    depths: tuple[int, ...]
+
+
+def depth_recipe(
+    costs: Sequence[float], lam: float, steps: int, arms: int, recipe: Recipe = "eq17"
+) -> Depths:
+    """Return the depths that bound the cost of moving (Lin et al. 2021, eqs. 17 and 20).
+
+    ``d_m = b_m - d_1 - ... - d_{m-1}`` for m up to N - 2, where b_m is
+    ``-log2( (c_{m+1} + ... + c_{N-1}) / (c_1 + ... + c_{N-1}) ) - log2(lam)/2``, rounded down (eq. 20). In
+    eq. 17 the last term is ``+ log2(lam)/2``, and b_m is rounded up. The last depth is
+    ``log2(T^(1/3) / log K)`` minus the others, with a natural logarithm. The depths to use are rounded up and
+    at least 1.
+
+    Parameters
+    ----------
+    costs : sequence of N - 1 floats
+        Costs of all modules but the last, above 0.
+    lam : float
+        Weight of a unit of cost relative to a unit of value, above 0.
+    steps : int
+        Number of steps, T.
+    arms : int
+        Number of arms, K. With a single arm the last depth is 1.
+    recipe : {"eq17", "eq20"}
+
+    Raises
+    ------
+    InputError
+        If a cost or `lam` is not above 0.
+
+    Examples
+    --------
+    >>> depth_recipe([40, 10, 5], lam=0.1, steps=200, arms=8, recipe="eq20").depths
+    (3, 2, 1)
+    """
+    c = np.asarray(costs, dtype=float)
+    if not (np.all(c > 0) and lam > 0):
+        raise InputError(
+            f"depths by {recipe} for costs {c.tolist()} and lam = {lam:g}",
+            expected="costs above 0 of all modules but the last, and lam above 0",
+            where="policy.depths",
+            fix="give the depths themselves, for example depths = [1]",
+        )
+    sign, rounded = (0.5, np.ceil) if recipe == "eq17" else (-0.5, np.floor)
+    raw: list[float] = []
+    for m in range(1, len(c)):
+        raw.append(float(rounded(-np.log2(c[m:].sum() / c.sum()) + sign * np.log2(lam))) - sum(raw))
+    last = np.log2(steps ** (1 / 3) / np.log(arms)) - sum(raw) if arms > 1 else 1.0
+    raw.append(float(last))
+    return Depths(tuple(raw), tuple(max(1, int(np.ceil(d))) for d in raw))
+
+
+@dataclass(frozen=True, eq=False)
+class BanditState:
+    """LaMBO's memory.
+
+    Attributes
+    ----------
+    regions : list of (n_m, 2, D_m) arrays
+        Regions of each module but the last.
+    arms : (K, N - 1) int array
+    log_p : (K,) array
+    below : (K,) int array
+        Number of consecutive steps that each arm was improbable.
+    depths : tuple of N - 1 int
+    value_scale : float
+        Value that a loss of 1 corresponds to, in model units.
+    arm : int or None
+        The last arm; None before the first step, and once the arm's regions are dropped.
+    h : int
+    step : int
+        Number of steps taken.
+    refinements : int
+        Number of times the regions were bisected.
+    moves : int
+        Number of changes of the first module in the current period.
+    moved : bool
+        Whether the last query changed the first module.
+    """
+
+    regions: list[Array]
+    arms: Integers
+    log_p: Array
+    below: Integers
+    depths: tuple[int, ...]
+    value_scale: float
+    arm: int | None = None
+    h: int = 0
+    step: int = 0
+    refinements: int = 0
+    moves: int = 0
+    moved: bool = False
+
+    @classmethod
+    def over(
+        cls, regions: list[Array], arms: Integers, depths: tuple[int, ...], value_scale: float
+    ) -> BanditState:
+        """Return the state before the first step: all arms equally probable, and free to go to any."""
+        K = len(arms)
+        uniform, below = np.full(K, -np.log(K)), np.zeros(K, dtype=np.intp)
+        return cls(regions, arms, uniform, below, depths, value_scale, h=sum(depths))
+
+    def restarted(self) -> BanditState:
+        """Return the state with all arms equally probable again."""
+        K = len(self.arms)
+        return replace(self, log_p=np.full(K, -np.log(K)), below=np.zeros(K, dtype=np.intp))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the state as numbers and lists."""
+        plain = {**vars(self), "depths": list(self.depths)}
+        plain |= {name: plain[name].tolist() for name in ("arms", "log_p", "below")}
+        return {"cells": [boxes.tolist() for boxes in plain.pop("regions")], **plain}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> BanditState:
+        """Return the state that `to_plain` wrote."""
+        fields = {name: value for name, value in plain.items() if name != "cells"}
+        fields["regions"] = [np.asarray(boxes, dtype=float) for boxes in plain["cells"]]
+        fields["arms"] = np.asarray(plain["arms"], dtype=np.intp)
+        fields["below"] = np.asarray(plain["below"], dtype=np.intp)
+        fields["log_p"] = np.asarray(plain["log_p"], dtype=float)
+        return cls(**{**fields, "depths": tuple(plain["depths"])})
+
+    def current_arm(self, columns: Columns, position: Array) -> int | None:
+        """Return the arm that holds the system's `position` (d,), or None before the first step.
+
+        The last arm, as long as its regions hold the position; otherwise its query was not carried out.
+        """
+        if self.arm is None or arm_at(self.arms[[self.arm]], self.regions, columns, position) is not None:
+            return self.arm
+        return arm_at(self.arms, self.regions, columns, position)
+
+    def refined(self, keep: Integers, domain: Domain, columns: Columns, position: Array) -> BanditState:
+        """Bisect the regions that the arms in `keep` use, and make all arms equally probable.
+
+        The last arm becomes the new arm that holds `position` (d,), if its predecessor is kept.
+        """
+        units = [domain.extent[list(axes)] for axes in columns[:-1]]
+        finer = refined(self.regions, self.arms, keep, units)
+        stays = self.current_arm(columns, position) in keep.tolist()
+        arm = arm_at(finer.arms, finer.regions, columns, position) if stays else None
+        return replace(
+            self, regions=finer.regions, arms=finer.arms, arm=arm, refinements=self.refinements + 1
+        ).restarted()
+
+    def deepened(self, often: int) -> BanditState:
+        """End a period: d_1 grows by 1 if the first module changed more than `often` times."""
+        first, *rest = self.depths
+        return replace(self, depths=(first + (self.moves > often), *rest), moves=0)
