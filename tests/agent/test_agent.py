@@ -21,7 +21,6 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError, PolicyError, RecordError
 from fieldbo.messages import EndReason, Fitted, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
 from fieldbo.mission.mission import Mission, VehicleSpec
-from fieldbo.mission.mission import Mission
 from fieldbo.policies.baselines import MaximumVariance
 from fieldbo.policies.choice import best_affordable
 from fieldbo.policies.contract import Decision, Policy

@@ -12,7 +12,6 @@ from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, ShareOfMaximum
 from fieldbo.messages import EndReason, Stop
 from fieldbo.mission.rules import StopRule
-from fieldbo.policies.baselines import Lawnmower
 from fieldbo.policies.baselines import Lawnmower, MaximumVariance, Straddle
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.testing import small_mission, small_world

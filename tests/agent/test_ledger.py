@@ -25,8 +25,6 @@ from fieldbo.costs.travel import Euclidean, Flight
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
 from fieldbo.mission.mission import Mission, VehicleSpec
-from fieldbo.policies.baselines import Random
-from fieldbo.mission.mission import Mission
 from fieldbo.policies.baselines import MaximumVariance, Random
 from fieldbo.results.notes import _unexplained
 from fieldbo.results.report import _against_plan

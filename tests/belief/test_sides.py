@@ -27,7 +27,6 @@ from fieldbo.errors import InputError
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.mission.new.survey import Survey, make_world
-from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.baselines import GCHK, Lawnmower, MaximumVariance, Random, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.results import plot

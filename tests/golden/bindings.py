@@ -30,15 +30,11 @@ from fieldbo.policies.control_sets import rivals as subset_rivals
 from fieldbo.policies.control_sets import subsets as subset_bounds
 from fieldbo.policies.control_sets.expectation import Expected
 from fieldbo.policies.level_set import confidence_sets as sets
-from fieldbo.policies.level_set import reduction
-from fieldbo.policies.level_set.truvar import TruVaR
-from fieldbo.policies.travel.one_step import DistUCB
-from fieldbo.results import metrics
 from fieldbo.policies.level_set import truvar as sets
 from fieldbo.policies.level_set.truvar import Reduction, TruVaR
 from fieldbo.policies.travel.one_step import DistUCB, TravelScore
 from fieldbo.policies.travel.rollout import Simulation, rollout_values
-from fieldbo.results import regrets
+from fieldbo.results import metrics
 from fieldbo.results.metrics import f1_score
 from fieldbo.world.fields import function
 from fieldbo.world.world import Quantity, World

@@ -26,7 +26,6 @@ from fieldbo.cli.run import continuing
 from fieldbo.errors import InputError, RecordError, VehicleError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Rejected, Telemetry
 from fieldbo.mission.rules import StopRule
-from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.baselines import GCHK, Lawnmower, Random, Straddle
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.control_sets.subsets import Subsets

@@ -30,7 +30,6 @@ from fieldbo.messages import (
     to_plain,
 )
 from fieldbo.mission.files import toml_text
-from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.baselines import GCHK, Lawnmower, Random, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.record.record import Record
