@@ -22,11 +22,11 @@ from scipy.special import ndtr
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
-from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.model import Hyperparameters, Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
+from fieldbo.belief.readings import Data
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor

@@ -47,7 +47,7 @@ from fieldbo.belief.kernels import kernel as kernel_named
 from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet
-from fieldbo.belief.thinning import thinned
+from fieldbo.belief.readings import thinned
 from fieldbo.costs import Boat
 from fieldbo.costs.on_the_way import on_the_way
 from fieldbo.domain.axes import Axis

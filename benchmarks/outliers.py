@@ -17,12 +17,12 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
-from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.model import Hyperparameters, Model
 from fieldbo.belief.outliers import believable, believable_at_first, fit_believed
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet
+from fieldbo.belief.readings import Data
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.results.metrics import f1_score

@@ -14,7 +14,7 @@ from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.policies.travel.scores import TravelScore

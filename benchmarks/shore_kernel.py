@@ -25,11 +25,11 @@ import shapely
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
-from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet
+from fieldbo.belief.readings import Data
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.world.fields.gallery.tracer import Tracer

@@ -25,7 +25,7 @@ def field_texts(cls: type) -> dict[str, str]:
 
     Examples
     --------
-    >>> from fieldbo.costs.boat import Boat
+    >>> from fieldbo.costs.travel import Boat
     >>> field_texts(Boat)["speed"]
     'Speed of the boat, in m/s.'
     """

@@ -24,7 +24,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.linalg import spsolve
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import WGS84, Georeference, reprojected
 from fieldbo.domain.lattice import lattice

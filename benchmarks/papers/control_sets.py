@@ -25,8 +25,7 @@ import numpy as np
 from study import Cell, Line, by_rule, carried_out, differences, digest, in_digits, mean_and_error, options
 
 from fieldbo import run
-from fieldbo.domain.controls import Controls
-from fieldbo.domain.distributions import TruncatedNormal
+from fieldbo.domain.controls import Controls, TruncatedNormal
 from fieldbo.messages import Query
 from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.results.metrics import simple_regret

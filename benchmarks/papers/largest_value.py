@@ -27,7 +27,7 @@ from study import Cell, Line, by_rule, carried_out, cells_of, digest_of, in_digi
 from fieldbo import run
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum
-from fieldbo.costs.flight import Flight
+from fieldbo.costs.travel import Flight
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

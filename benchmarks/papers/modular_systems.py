@@ -24,7 +24,7 @@ import numpy as np
 from study import Cell, Line, by_rule, carried_out, differences, digest, in_digits, mean_and_error, options
 
 from fieldbo import run
-from fieldbo.costs.chain import Modular
+from fieldbo.costs.cells import Modular
 from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.results.metrics import movement_regret
 from fieldbo.results.plot.figures import legend_below, new_figure, opened, save

@@ -15,8 +15,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.ledger import Ledger
-from fieldbo.costs.base import CostModel
-from fieldbo.costs.limits import Limit, Supply
+from fieldbo.costs.base import CostModel, Limit, Supply
 from fieldbo.messages import GoHome, Order, Query, Recharge
 from fieldbo.mission.mission import VehicleSpec
 

@@ -10,8 +10,8 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.affordability import Affordability
 from fieldbo.clock import duration_text
-from fieldbo.costs.chain import Modular
-from fieldbo.costs.limits import Limit
+from fieldbo.costs.base import Limit
+from fieldbo.costs.cells import Modular
 from fieldbo.messages import Query
 from fieldbo.mission.mission import Mission
 

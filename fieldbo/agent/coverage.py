@@ -16,9 +16,8 @@ from fieldbo.agent.affordability import Affordability
 from fieldbo.agent.state import AgentState
 from fieldbo.belief.covering import distance_text, sweep_cost, to_nearest, yardsticks
 from fieldbo.belief.kernels import Indices
-from fieldbo.costs.base import CostModel
-from fieldbo.costs.limits import Limit
-from fieldbo.costs.route import shortest_order
+from fieldbo.costs.base import CostModel, Limit
+from fieldbo.costs.travel import shortest_order
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.mission.mission import Mission

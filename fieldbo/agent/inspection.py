@@ -14,11 +14,10 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.unseen import spacing_of
 from fieldbo.belief.confidence import AnySurface
-from fieldbo.belief.covering import MOST_AXES, nearest, yardsticks
-from fieldbo.belief.gaps import reach_of
+from fieldbo.belief.covering import MOST_AXES, nearest, reach_of, yardsticks
 from fieldbo.belief.model import ModelKernel
 from fieldbo.belief.surface import Surface
-from fieldbo.belief.unknown_level import WithUnknownLevel
+from fieldbo.belief.trend import WithUnknownLevel
 from fieldbo.mission.mission import Mission
 
 SPREAD = 0.7

@@ -11,7 +11,7 @@ from fieldbo.agent.corrections import corrected
 from fieldbo.agent.state import Issued
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.on_route import distances_from, in_order, off_route_m
+from fieldbo.domain.sensor import distances_from, in_order, off_route_m
 from fieldbo.errors import InputError, counted
 from fieldbo.messages import (
     Answer,

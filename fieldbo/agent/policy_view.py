@@ -11,7 +11,7 @@ from fieldbo._numerics.streams import stream
 from fieldbo.agent.state import AgentState
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.surface import Surface
-from fieldbo.costs.limits import Supply
+from fieldbo.costs.base import Supply
 from fieldbo.policies.contract import State
 
 

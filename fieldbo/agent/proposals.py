@@ -11,7 +11,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.affordability import Affordability
 from fieldbo.agent.state import AGENT_KEYS, AgentState
-from fieldbo.costs.route import shortest_order
+from fieldbo.costs.travel import shortest_order
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import PolicyError
 from fieldbo.messages import Query, Stop

@@ -17,8 +17,8 @@ from fieldbo.agent.homewards import after_recharge
 from fieldbo.agent.phase import Phase, Turn
 from fieldbo.agent.state import AgentState, Origin
 from fieldbo.agent.vehicle_state import SLACK, Pause, VehicleState
+from fieldbo.domain.axes import place_text
 from fieldbo.domain.obstacles import Obstacle
-from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError, counted
 from fieldbo.messages import Action, Command, EndReason, Order, Query, Recharge
 

@@ -23,7 +23,7 @@ from fieldbo.belief.confidence import (
     expected_f1,
     rivals_of,
 )
-from fieldbo.belief.gaps import gaps
+from fieldbo.belief.covering import gaps
 from fieldbo.belief.question import LevelSet, Optimum, threshold_if
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.mission.rules import CONFIRMED_F1, CONFIRMED_REGRET

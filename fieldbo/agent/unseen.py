@@ -7,6 +7,7 @@ asks the distances alone: could a patch of high values lie there, unnoticed by a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +22,9 @@ from fieldbo.belief.covering import (
     Readings,
     nearest,
     one_each,
-    sweep_spacing,
+    scarcest_spacing,
     yardsticks,
 )
-from fieldbo.belief.question import Optimum
 from fieldbo.belief.surface import Surface
 from fieldbo.mission.mission import Mission
 
@@ -169,18 +169,14 @@ def spacing_of(mission: Mission, readings: int) -> float:
     Where costs are unknown, that of a sweep with as many readings. The least size stands for it, if the
     question names one.
     """
-    domain, cost, question = mission.world.domain, mission.declared_cost, mission.question
-    if isinstance(question, Optimum) and question.least_size is not None:
-        return question.least_size
+    domain, cost = mission.world.domain, mission.declared_cost
     if cost is None:
-        return sweep_spacing(domain, one_each, float(readings))
+        return scarcest_spacing(domain, mission.question, [(one_each, float(readings))])
     budget = sum((spec.battery - spec.reserve) * spec.batteries for spec in mission.vehicles)
-    spacing = sweep_spacing(domain, cost.to, budget)
+    supplies: list[tuple[Callable[[Array, Array], Array], float]] = [(cost.to, budget)]
     if mission.max_steps is not None:
-        most = float(mission.max_steps)
-        spacing = max(spacing, sweep_spacing(domain, one_each, most))
+        supplies.append((one_each, float(mission.max_steps)))
     limits = [spec.time_limit_s for spec in mission.vehicles]
     if None not in limits:
-        seconds = float(sum(limit for limit in limits if limit is not None))
-        spacing = max(spacing, sweep_spacing(domain, cost.duration_s, seconds))
-    return spacing
+        supplies.append((cost.duration_s, float(sum(limit for limit in limits if limit is not None))))
+    return scarcest_spacing(domain, mission.question, supplies)

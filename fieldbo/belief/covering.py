@@ -1,4 +1,4 @@
-"""What readings cover: where something higher could still hide.
+"""What readings cover: where something higher could still hide, and where gaps are between them.
 
 A patch is a place of high values on a quieter background. A reading notices a patch that is wide enough to
 reach it, and far from all readings a patch may lie unseen, whatever a kernel says about the field.
@@ -12,18 +12,24 @@ reach it, and far from all readings a patch may lie unseen, whatever a kernel sa
 ===========  ===========================================================================================
 
 In model units, where larger is better.
+
+A model learns from readings how fast a field varies. Readings in one corner do not tell how the field varies
+elsewhere, so before an answer counts, no site may lie too far from all readings: in a *gap*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.belief.pooling import pool
+from fieldbo.belief.hyperparameters import typical_lengths
+from fieldbo.belief.model import Model
+from fieldbo.belief.question import Optimum, Question
+from fieldbo.belief.readings import pool
 from fieldbo.domain.domain import Domain
 
 MOST_AXES = 3
@@ -135,6 +141,26 @@ def sweep_spacing(domain: Domain, price: Callable[[Array, Array], Array], budget
         middle = 0.5 * (low + high)
         low, high = (middle, high) if takes(np.exp(middle)) > budget else (low, middle)
     return float(np.exp(high))
+
+
+def scarcest_spacing(
+    domain: Domain, question: Question, supplies: Iterable[tuple[Callable[[Array, Array], Array], float]]
+) -> float:
+    """Return the spacing of a sweep that would take all of what is scarcest, in `yardsticks`.
+
+    The least size stands for it, if the question names one.
+
+    Parameters
+    ----------
+    domain : Domain
+    question : Question
+    supplies : iterable of (Callable, float)
+        The price in each supply, as for `sweep_spacing`, and how much of it there is in all: the battery, the
+        time, the number of readings.
+    """
+    if isinstance(question, Optimum) and question.least_size is not None:
+        return question.least_size
+    return max(sweep_spacing(domain, price, supply) for price, supply in supplies)
 
 
 def sweep_cost(domain: Domain, price: Callable[[Array, Array], Array], spacing: float) -> float:
@@ -363,3 +389,42 @@ class Covering:
             near = squares[np.arange(len(at)), nearest] < self.radius**2
             reaches = np.where(near, self.reach[nearest], 1.0)
         return at, reaches, self._sites, self.radius, SIZES, self.covered, self.weights
+
+
+_WITHIN, _WITHIN_OPTIMUM = 0.5, 1.0  # expected length scales from the nearest reading
+_READINGS_PER_AXIS = 10
+
+
+def gaps(read: Array, model: Model, domain: Domain, question: Question, beside: Array | None = None) -> Array:
+    """Return how far (N,) each site lies from the nearest reading: above 1, it lies in a gap.
+
+    Distances are in the length scales that the model expects before any reading: within half of one of them
+    a reading must lie for a level set, whose patches may be small, and within one for an optimum. With more
+    than three axes, where no number of readings closes all gaps, ten readings per axis at different places
+    will do (Loeppky, Sacks and Welch 2009).
+
+    Parameters
+    ----------
+    read : (n, d) array
+        Where readings were taken.
+    model : Model
+    domain : Domain
+    question : Question
+    beside : (k, d) array, optional
+        Sites that count as read, too, because no reading comes closer; with up to three axes.
+    """
+    if domain.dimension > MOST_AXES:
+        enough = len(np.unique(read, axis=0)) >= _READINGS_PER_AXIS * domain.dimension
+        return np.full(domain.size, 0.0 if enough else np.inf)
+    reach = reach_of(model, domain, question)
+    seen = read if beside is None else np.concatenate([read, beside])
+    return nearest(seen / reach, domain.sites / reach)
+
+
+def reach_of(model: Model, domain: Domain, question: Question) -> Array:
+    """Return how far from a site, along each axis, a reading may lie at most if it is not to be in a gap.
+
+    One for all axes if the model has a single length scale.
+    """
+    within = _WITHIN_OPTIMUM if isinstance(question, Optimum) else _WITHIN
+    return np.asarray(within * typical_lengths(model, domain))

@@ -19,9 +19,9 @@ from scipy.linalg.lapack import dpftrf, dpftri, dpftrs, dtfttr
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
-from fieldbo._numerics.sobol import sobol
+from fieldbo._numerics.streams import sobol
 from fieldbo.belief.kernels import Indices, Kernel
-from fieldbo.belief.pooling import NOISE_FLOOR, pool
+from fieldbo.belief.readings import NOISE_FLOOR, pool
 from fieldbo.errors import InputError, ModelError
 
 STARTS = 8

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from pydantic import Field, PositiveFloat
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Stationary, kernel
 from fieldbo.belief.marginal_likelihood import Fit, LogNormalPrior, fit_kernel, typical_noise
 from fieldbo.belief.observation_model import Linearised, NoiseAt, ObservationModel
 from fieldbo.belief.outliers import believable, believable_at_first, fit_believed
 from fieldbo.belief.question import Question
+from fieldbo.belief.readings import Data
 from fieldbo.belief.shore_kernel import ShoreMatern52
 from fieldbo.belief.trend import WithTrend, in_other_units
 from fieldbo.belief.value_scale import Transform, ValueScale

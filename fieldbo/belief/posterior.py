@@ -27,7 +27,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.belief.kernels import Kernel
 from fieldbo.belief.kernels import kernel as kernel_named
 from fieldbo.belief.mean_functions import PriorMean
-from fieldbo.belief.pooling import NOISE_FLOOR, pool
+from fieldbo.belief.readings import NOISE_FLOOR, pool
 from fieldbo.errors import InputError, ModelError
 
 

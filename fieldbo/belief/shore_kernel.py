@@ -34,8 +34,7 @@ from fieldbo.belief.kernels import (
     Slopes,
     check_hyperparameters,
 )
-from fieldbo.belief.site_graph import Part, SiteGraph, site_graph
-from fieldbo.belief.site_placement import Placement, placements
+from fieldbo.belief.site_graph import Part, Placement, SiteGraph, placements, site_graph
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 

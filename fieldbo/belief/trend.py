@@ -1,14 +1,15 @@
-"""A kernel with a linear trend: the mean is estimated along with the field, as in universal kriging.
+"""Kernels with a mean that is estimated along with the field: a linear trend, or an unknown level.
 
-``k(a, b) + s^2 h(a)^T h(b)``, with ``h(x) = (1, u)`` and u the coordinates from the middle of the domain, in
-halves of its axes. It is the covariance of a field plus ``h(x)^T c``, where the coefficients c are normal and
-independent with standard deviation s. For s far above the values it is universal kriging (Rasmussen and
-Williams 2006, section 2.7).
+With a trend: ``k(a, b) + s^2 h(a)^T h(b)``, with ``h(x) = (1, u)`` and u the coordinates from the middle of
+the domain, in halves of its axes. It is the covariance of a field plus ``h(x)^T c``, where the coefficients c
+are normal and independent with standard deviation s. For s far above the values it is universal kriging
+(Rasmussen and Williams 2006, section 2.7).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -113,3 +114,76 @@ def in_other_units(
         residual = replace(kernel.residual, variance=variance)
         return replace(kernel, residual=residual, sd=factor * kernel.sd)
     return replace(kernel, variance=variance)
+
+
+@dataclass(frozen=True, eq=False)
+class WithUnknownLevel(Kernel):
+    """``k(a, b) + share * k(a, a)``: the process plus a constant of unknown value.
+
+    The constant's variance is a share of the process's own. Its prior mean is 0.
+
+    Parameters
+    ----------
+    base : Kernel
+        With a single variance, the last entry of its theta.
+    share : float
+
+    Examples
+    --------
+    >>> from fieldbo.belief.kernels import Matern52
+    >>> WithUnknownLevel(Matern52([1.0], 4.0), 0.5)(np.array([[0.0]]), np.array([[0.0], [99.0]]))
+    array([[6., 2.]])
+    """
+
+    base: Kernel
+    share: float
+
+    @property
+    def dimension(self) -> int | None:
+        return self.base.dimension
+
+    @cached_property
+    def _level(self) -> float:
+        return self.share * float(np.exp(self.base.theta[-1]))
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        covariance = self.base(a, b)
+        covariance += self._level
+        return covariance
+
+    def diagonal(self, a: Array) -> Array:
+        return self.base.diagonal(a) + self._level
+
+    def process_variance(self, a: Array) -> Array:
+        return self.base.process_variance(a)
+
+    def with_slopes(self, a: Array, b: Array) -> tuple[Array, Slopes]:
+        covariance, slopes = self.base.with_slopes(a, b)
+        return covariance + self._level, slopes
+
+    def diagonal_slopes(self, a: Array) -> Array:
+        return self.base.diagonal_slopes(a)
+
+    @property
+    def theta(self) -> Array:
+        return self.base.theta
+
+    def with_theta(self, theta: Array) -> WithUnknownLevel:
+        return WithUnknownLevel(self.base.with_theta(theta), self.share)
+
+    def of_pairs(self, sites: Array, rows: Indices, columns: Indices) -> OfPairs:
+        of_base = self.base.of_pairs(sites, rows, columns)
+
+        def of(theta: Array) -> tuple[Array, Pullback]:
+            covariance, by_base = of_base(theta)
+            level = self.share * float(np.exp(theta[-1]))
+
+            def pullback(weights: Array) -> Array:
+                gradient = by_base(weights)
+                gradient[-1] += level * weights.sum()
+                return gradient
+
+            covariance += level
+            return covariance, pullback
+
+        return of

@@ -213,7 +213,7 @@ def steer(
     """Pause, redirect or end a run that another process is carrying out."""
     import getpass
 
-    from fieldbo.domain.words import place_text
+    from fieldbo.domain.axes import place_text
     from fieldbo.record.record import Record
     from fieldbo.record.store import record_file
     from fieldbo.runs.explanation.words import level_text

@@ -1,12 +1,13 @@
-"""The contract of a cost model."""
+"""The contract of a cost model, the simplest kind, and what a vehicle may still spend."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -304,3 +305,101 @@ def pairwise_costs(cost: Callable[[Array, Array], Array], positions: ArrayLike, 
     starts, ends = np.asarray(positions, dtype=float), np.atleast_2d(np.asarray(sites, dtype=float))
     costs = cost(np.atleast_2d(starts), ends)
     return costs[0] if starts.ndim == 1 else costs
+
+
+@settings("cost")
+class Unit(CostModel):
+    """A fixed cost per sample, and free travel: the battery counts samples.
+
+    Examples
+    --------
+    >>> Unit().to([0.0, 0.0], [[5.0, 5.0], [0.0, 0.0]])
+    array([1., 1.])
+    """
+
+    sampling: NonNegativeFloat = 1.0
+    """Cost of a sample."""
+
+    def travel_between(self, starts: Array, ends: Array) -> Array:
+        return np.zeros((len(starts), len(ends)))
+
+    def sample_at(self, sites: Array) -> Array:
+        return np.full(len(sites), self.sampling)
+
+    @property
+    def prices_controls(self) -> bool:
+        """True: every query costs the same."""
+        return True
+
+    @property
+    def straight_rates(self) -> Array | None:
+        """Zeros (d,)."""
+        return None if self._domain is None else np.zeros(self._domain.dimension)
+
+
+class Supply(NamedTuple):
+    """What all vehicles, with all their batteries, have of a limited supply: `left`, and `in_all` at first.
+
+    What they spent counts as it was, and what is left without reserve and margin.
+    """
+
+    left: float
+    in_all: float
+
+    @property
+    def share(self) -> float:
+        """Share that is left.
+
+        Examples
+        --------
+        >>> Supply(left=10.0, in_all=40.0).share
+        0.25
+        """
+        return self.left / self.in_all if self.in_all > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a vehicle may still spend of a limited supply: the battery, or time.
+
+    Amounts are declared costs: the reserve, outstanding orders and the margin for moves that turn out more
+    expensive are already subtracted. A query is affordable if the earlier queries, the trip there (`going`)
+    and the trip home (`back`) together cost at most `left`.
+
+    Attributes
+    ----------
+    name : str
+        ``"battery"``, in the world's cost unit, or ``"time"``, in seconds.
+    left : float
+        What is left to spend.
+    going : Callable
+        ``going(positions, sites, controls=None, level=0)``, the full cost of a query; shapes as in
+        `CostModel.to`.
+    back : Callable
+        ``back(sites) -> (N,)``, the cost of the trip home; zeros without a home.
+    """
+
+    name: str
+    left: float
+    going: Callable[..., Array]
+    back: Callable[[Array], Array]
+
+    def after(self, position: Array, site: Array, level: int = 0, controls: Mask | None = None) -> float:
+        """Return what would be left for further queries after the next one.
+
+        Parameters
+        ----------
+        position, site : (d,) array
+            Where the query starts, and where it samples.
+        level : int
+            The sensor's level.
+        controls : (d,) bool array, optional
+            The controlled variables; None means all.
+
+        Returns
+        -------
+        float
+            What is left after the query, with the trip home set aside; 0 if it is not affordable.
+        """
+        spent = self.going(position, site[None], controls, level) + self.back(site[None])
+        return max(0.0, self.left - float(spent[0]))

@@ -12,15 +12,12 @@ import shapely
 from numpy.typing import ArrayLike, NDArray
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
-from fieldbo._numerics.sobol import sobol
-from fieldbo.domain.axes import Axis, is_depth
-from fieldbo.domain.bottom import Bottom
-from fieldbo.domain.controls import Controls, ControlSet
-from fieldbo.domain.distributions import Distribution
-from fieldbo.domain.free_space import FreeSpace, with_clearance
+from fieldbo._numerics.streams import sobol
+from fieldbo.domain.axes import Axis, extent_text, is_depth, place_text
+from fieldbo.domain.controls import Controls, ControlSet, Distribution
+from fieldbo.domain.free_space import Bottom, FreeSpace, with_clearance
 from fieldbo.domain.georeference import Georeference
 from fieldbo.domain.obstacles import Obstacle, Region
-from fieldbo.domain.words import extent_text, place_text
 from fieldbo.errors import InputError, counted
 
 MOST_PAIRS = 20_000

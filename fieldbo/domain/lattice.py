@@ -11,9 +11,8 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.bottom import Bottom
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.free_space import FreeSpace, with_clearance
+from fieldbo.domain.free_space import Bottom, FreeSpace, with_clearance
 from fieldbo.domain.obstacles import Obstacle, Region
 from fieldbo.errors import InputError
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
-from fieldbo._numerics.sobol import sobol
+from fieldbo._numerics.streams import sobol
 from fieldbo.domain.domain import Domain
 
 Rising = Callable[[Array], tuple[float, Array]]

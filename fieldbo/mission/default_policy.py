@@ -14,7 +14,7 @@ import numpy as np
 from fieldbo.belief.covering import MOST_AXES
 from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.costs.base import CostModel
-from fieldbo.costs.chain import Modular
+from fieldbo.costs.cells import Modular
 from fieldbo.errors import InputError
 from fieldbo.world.world import World
 

@@ -8,12 +8,10 @@ import shapely
 from fieldbo.belief.covering import distance_text
 from fieldbo.belief.question import Optimum
 from fieldbo.clock import duration_text
-from fieldbo.costs.chain import Modular
-from fieldbo.costs.control_sets import Subset
-from fieldbo.domain.axes import Axis
-from fieldbo.domain.distributions import Distribution, TruncatedNormal
+from fieldbo.costs.cells import Modular, Subset
+from fieldbo.domain.axes import Axis, extent_text, place_text
+from fieldbo.domain.controls import Distribution, TruncatedNormal
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.words import extent_text, place_text
 from fieldbo.errors import counted
 from fieldbo.mission.mission import FAILURE_LIMIT, Mission, VehicleSpec
 from fieldbo.mission.rules import CONFIRMED_F1, CONFIRMED_REGRET

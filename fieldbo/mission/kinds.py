@@ -211,13 +211,13 @@ COSTS = Registry(
     "cost kind",
     "fieldbo.costs",
     {
-        "boat": "fieldbo.costs.boat:Boat",
-        "unit": "fieldbo.costs.unit:Unit",
-        "euclidean": "fieldbo.costs.euclidean:Euclidean",
-        "flight": "fieldbo.costs.flight:Flight",
-        "modular": "fieldbo.costs.chain:Modular",
-        "subset": "fieldbo.costs.control_sets:Subset",
-        "transect": "fieldbo.costs.transect:Transect",
+        "boat": "fieldbo.costs.travel:Boat",
+        "unit": "fieldbo.costs.base:Unit",
+        "euclidean": "fieldbo.costs.travel:Euclidean",
+        "flight": "fieldbo.costs.travel:Flight",
+        "modular": "fieldbo.costs.cells:Modular",
+        "subset": "fieldbo.costs.cells:Subset",
+        "transect": "fieldbo.costs.travel:Transect",
     },
 )
 

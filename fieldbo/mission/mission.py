@@ -15,8 +15,8 @@ from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Question
 from fieldbo.costs.base import CostModel
+from fieldbo.domain.axes import place_text
 from fieldbo.domain.obstacles import Obstacle
-from fieldbo.domain.words import place_text
 from fieldbo.errors import InputError
 from fieldbo.mission.checks import check_mission
 from fieldbo.mission.kinds import POLICIES

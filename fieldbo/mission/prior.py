@@ -8,7 +8,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo.belief.mean_functions import MeanFunction
-from fieldbo.belief.thinning import cell_sizes
+from fieldbo.belief.readings import cell_sizes
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted
 

@@ -15,15 +15,13 @@ import shapely
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
-from fieldbo.domain.axes import Axis, is_depth
-from fieldbo.domain.bottom import Bottom
-from fieldbo.domain.controls import Controls, ControlSet
-from fieldbo.domain.distributions import Distribution, TruncatedNormal, Uniform
+from fieldbo.domain.axes import Axis, extent_text, is_depth, is_swapped
+from fieldbo.domain.controls import Controls, ControlSet, Distribution, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.free_space import Bottom
 from fieldbo.domain.georeference import check_metric, crs_name
 from fieldbo.domain.lattice import lattice
 from fieldbo.domain.obstacles import Obstacle, Region, simple_polygon
-from fieldbo.domain.words import extent_text, is_swapped
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.files import find, is_path, list_worlds, made, read_toml, short_path
 from fieldbo.mission.kinds import COSTS, FIELDS

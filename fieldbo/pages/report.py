@@ -147,6 +147,7 @@ def _content(course: Course, plane: Plane | None, raster: Raster | None) -> dict
         "commands": tables.commands(course),
         "corrections": tables.corrections(course),
         "several_vehicles": len(mission.vehicles) > 1,
+        "learns": mission.model.every is not None,
         "unit": mission.world.cost_unit,
         "origin": _origin(course.run),
         "version": fieldbo.__version__,

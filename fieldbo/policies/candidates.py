@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.belief.pooling import NOISE_FLOOR
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
+from fieldbo.belief.readings import NOISE_FLOOR
 from fieldbo.belief.surface import Surface
 from fieldbo.domain.search import around, polished
 from fieldbo.messages import EndReason, Query, Stop

@@ -31,8 +31,7 @@ from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
-from fieldbo.costs.base import CostModel
-from fieldbo.costs.limits import Limit, Supply
+from fieldbo.costs.base import CostModel, Limit, Supply
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import PolicyError

@@ -32,17 +32,18 @@ from fieldbo.belief.confidence import (
     unknown,
 )
 from fieldbo.belief.covering import distance_text, to_nearest, yardsticks
-from fieldbo.belief.pooling import pool
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
+from fieldbo.belief.readings import pool
+from fieldbo.belief.unexpected import Unexpected, unexpected
 from fieldbo.belief.value_scale import ValueScale
+from fieldbo.domain.axes import part_text
 from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.domain.search import climbed
-from fieldbo.domain.words import part_text
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
 from fieldbo.results.metrics import F1, REGRET, Score, coverage, doubtful, match
 from fieldbo.results.truth import Place, Truth, truth_of
-from fieldbo.results.words import on_one_class, on_one_side
+from fieldbo.results.words import coordinates, on_one_class, on_one_side
 
 _TARGETS = (0.9, 0.95)
 _WORTH_A_NOTE = 0.01  # share of the domain that nobody has seen
@@ -353,6 +354,8 @@ class OptimumAnswer(_Answer):
         with one_blas_thread():
             rivals = rivals_of(self.surface, self.mission.world.domain, self.reported.point, rng)
             stated = optimum_confidence(rivals, self.reported.point, self.scale, rng)
+        if self.unexpected is not None:
+            stated = self._allowing_for(self.unexpected, stated)
         if self.unseen is None:
             return stated
         # A model that learned expects the best of many like sites to stand out; on a plateau none does.
@@ -366,6 +369,35 @@ class OptimumAnswer(_Answer):
             regret = replace(regret, low=0.0, high=max(regret.high, abs(hidden - best)))
             low, high = min(low, hidden), max(high, hidden)
         return replace(stated, regret=regret, optimum=replace(optimum, low=low, high=high))
+
+    def _allowing_for(self, read: Unexpected, stated: OptimumConfidence) -> OptimumConfidence:
+        """Return stated intervals that also hold if the readings of a place are right, and not the model."""
+        low, high = sorted(self.scale.to_user([read.low, read.high]).tolist())
+        value, regret = stated.value, stated.regret
+        if np.array_equal(read.place, self.reported.point):
+            value = replace(value, low=min(value.low, low), high=max(value.high, high))
+            at_best = value.high if self.mission.question.sign > 0 else value.low
+        else:
+            at_best = high if self.mission.question.sign > 0 else low
+            regret = replace(regret, high=max(regret.high, abs(at_best - value.value)))
+        optimum = stated.optimum
+        optimum = replace(optimum, low=min(optimum.low, at_best), high=max(optimum.high, at_best))
+        return OptimumConfidence(regret, value, optimum)
+
+    @cached_property
+    def unexpected(self) -> Unexpected | None:
+        """Readings at the reported place, or else the best ones, that the model did not expect there.
+
+        Elsewhere, only those count that were better than what is reported.
+        """
+        belief = self.surface.belief
+        if self.blinded or not belief.size or self.mission.world.domain.control_sets:
+            return None
+        if (here := unexpected(self.surface, self.reported.point)) is not None:
+            return here
+        places, values, _, _ = pool(belief.sites, belief.values, np.ones(belief.size))
+        there = unexpected(self.surface, places[int(np.argmax(values))])
+        return there if there is not None and there.low > self.reported.value else None
 
     @cached_property
     def unseen(self) -> Unseen | None:
@@ -403,18 +435,32 @@ class OptimumAnswer(_Answer):
         return {"reported_site_degrees": degrees.tolist(), "crs": georeference.name}
 
     def notes(self, values: Array, reason: EndReason | None) -> list[str]:
-        """Return notes on the answer: what may hide where nobody has looked."""
+        """Return notes on the answer: readings that the model did not expect, and what may hide unseen."""
         unseen, world = self.unseen, self.mission.world
+        told = [] if self.unexpected is None else [self._in_words(self.unexpected)]
         if unseen is None or unseen.share < _WORTH_A_NOTE or not unseen.is_told:
-            return []
+            return told
         best, hidden = self.scale.to_user([unseen.best, unseen.best + unseen.excess]).tolist()
         by = world.quantity.amount(float(f"{abs(hidden - best):.2g}"))
         more = "smaller" if self.mission.question.sign < 0 else "larger"
         width = distance_text(world.domain, unseen.width)
         return [
+            *told,
             f"{unseen.share:.0%} of the domain is farther from all readings than a patch of {width} is wide: "
-            f"a value up to {by} {more} may be there, whatever the model says"
+            f"a value up to {by} {more} may be there, whatever the model says",
         ]
+
+    def _in_words(self, read: Unexpected) -> str:
+        """Return what was read at a place, what the model makes of it, and what to do."""
+        domain, quantity = self.mission.world.domain, self.mission.world.quantity
+        expected = float(self.surface.over(read.place[None]).mean[0])
+        measured, stated = self.scale.to_user([read.value, expected]).tolist()
+        side = "above" if measured > stated else "below"
+        return (
+            f"the readings at {coordinates(domain, read.place)} say {quantity.amount(measured)}, "
+            f"{abs(read.deviations):.2g} standard deviations {side} what others let the model expect, and "
+            f"it makes {quantity.amount(stated)} of them; intervals allow for either. Read there again"
+        )
 
 
 Answer = LevelSetAnswer | OptimumAnswer

@@ -16,7 +16,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.question import Optimum
-from fieldbo.costs.chain import Modular
+from fieldbo.costs.cells import Modular
 from fieldbo.messages import Event, Observation, Order, Query, order_number
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS

@@ -12,9 +12,9 @@ import numpy as np
 
 from fieldbo.belief.covering import MOST_AXES, distance_text
 from fieldbo.clock import duration_text
+from fieldbo.domain.axes import compared
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import TABLE_DIGITS
-from fieldbo.domain.words import compared
 from fieldbo.errors import counted
 from fieldbo.messages import EndReason
 from fieldbo.results.answers import OptimumAnswer
@@ -180,6 +180,8 @@ def _goal(outcome: Outcome) -> Iterator[tuple[str, str]]:
     reached = "reached" if verdict.answered else "not reached"
     if verdict.too_far and verdict.farthest is not None and verdict.farthest < math.inf:
         reached += f", because one is {distance_text(domain, verdict.farthest)} away"
+    elif verdict.unseen and verdict.probability < verdict.wanted:
+        reached += f" (probability {verdict.probability:.2f}), because something better may lie unseen"
     elif verdict.unseen:
         reached += ", because the readings leave gaps"
     elif verdict.unfitted:

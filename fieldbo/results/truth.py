@@ -9,8 +9,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo._numerics.climb import climbed_together
-from fieldbo._numerics.sobol import sobol
-from fieldbo._numerics.streams import stream
+from fieldbo._numerics.streams import sobol, stream
 from fieldbo.belief.question import Question
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.search import climbed, differenced

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.streams import stream
-from fieldbo.domain.words import place_text
+from fieldbo.domain.axes import place_text
 from fieldbo.errors import FieldboError, InputError
 from fieldbo.mission.checks import check_simulated
 from fieldbo.mission.load import load_mission, merged

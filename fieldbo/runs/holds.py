@@ -133,6 +133,7 @@ class Holds:
 
         An operator who continues ends the holds of a vehicle that is not paused by an operator, unless the
         value of one is beyond its limit: then the command is returned with that as the reason for refusal.
+        The last one has its id: if the process dies before that, the command is obeyed when the run goes on.
         """
         valid = command.vehicle is None or command.vehicle < len(self._agent.vehicles)
         if command.action is not Action.CONTINUE or command.hold or not valid:
@@ -151,6 +152,6 @@ class Holds:
             return [replace(command, refused=f"{'; '.join(objections)}; wait until that is over; or: home")]
         names = list(dict.fromkeys(watch.hold.name for watch in watches))
         return [
-            replace(command, hold=name, id=command.id if not k else f"{command.id}-{k}")
-            for k, name in enumerate(names)
+            replace(command, hold=name, id=f"{command.id}-{k}" if k else command.id)
+            for k, name in reversed(list(enumerate(names)))
         ] or [command]

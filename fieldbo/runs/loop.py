@@ -103,6 +103,9 @@ class Loop:
                     self._listen()
                     self._obey()
             self._recall_lost()
+            reason = list(state.stops.values())[-1]
+            if self.record is not None:
+                self.record.end(reason)
         except (KeyboardInterrupt, Exception) as error:
             self._hold()
             if isinstance(error, KeyboardInterrupt | _StopRun):
@@ -110,9 +113,7 @@ class Loop:
             if isinstance(error, FieldboError):
                 raise BrokenOffError(error, state.result()) from error
             raise
-        state.end_reason = list(state.stops.values())[-1]
-        if self.record is not None:
-            self.record.end(state.end_reason)
+        state.end_reason = reason
         state.agent.surface.release()
         return state.result()
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.clock import MACHINE_CLOCK, Clock, T
-from fieldbo.domain.frame import Ground
-from fieldbo.domain.ground import ground_of
+from fieldbo.domain.frame import Ground, ground_of
 from fieldbo.mission.mission import Mission
 from fieldbo.testing.small import small_mission
 from fieldbo.vehicles.remote.link import Connection, Goal, GoalResult, Link, PositionReport, Report

@@ -15,12 +15,10 @@ from fieldbo.agent.agent import Agent
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum, Question
 from fieldbo.costs.base import CostModel
-from fieldbo.costs.chain import Modular, Module
-from fieldbo.costs.control_sets import Subset
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.cells import Modular, Module, Subset
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.controls import Controls, ControlSet
-from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.domain.controls import Controls, ControlSet, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError

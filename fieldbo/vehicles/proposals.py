@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fieldbo.costs.boat import Boat
-from fieldbo.costs.flight import Flight
+from fieldbo.costs.travel import Boat, Flight
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.frame import Ground
-from fieldbo.domain.ground import ground_of
+from fieldbo.domain.frame import Ground, ground_of
 from fieldbo.vehicles.checks import widest
 from fieldbo.vehicles.kinds import LINKS
 from fieldbo.vehicles.remote.settings import Arrival

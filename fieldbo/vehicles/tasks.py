@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.costs.chain import Modular
+from fieldbo.costs.cells import Modular
 from fieldbo.domain.axes import Axis
 from fieldbo.messages import GoHome, Order, Query, Recharge
 from fieldbo.mission.mission import Mission

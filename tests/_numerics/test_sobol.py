@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.stats import qmc
 
-from fieldbo._numerics.sobol import sobol
-from fieldbo.domain.distributions import halton
+from fieldbo._numerics.streams import sobol
+from fieldbo.domain.controls import halton
 
 
 @pytest.mark.parametrize("d", range(1, 19))

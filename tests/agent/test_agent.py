@@ -14,7 +14,7 @@ from fieldbo.agent.ledger import Ledger
 from fieldbo.agent.state import Origin
 from fieldbo.belief.model import LEAST_READINGS, Model
 from fieldbo.belief.question import LevelSet
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import fieldbo
 from fieldbo.agent.failures import Failures, patches
 from fieldbo.belief.model import Model
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
 from fieldbo.messages import Command, Observation, Query

@@ -21,8 +21,7 @@ from fieldbo.agent.ledger import Ledger
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.flight import Flight
+from fieldbo.costs.travel import Euclidean, Flight
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
 from fieldbo.mission.mission import Mission, VehicleSpec

@@ -7,9 +7,9 @@ import pytest
 
 import fieldbo
 from fieldbo.agent.agent import Agent
-from fieldbo.belief.data import Data
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum
+from fieldbo.belief.readings import Data
 from fieldbo.messages import Query
 from fieldbo.policies.baselines import Random
 from fieldbo.runs.folder import as_carried_out, begin

@@ -10,7 +10,7 @@ import fieldbo
 from fieldbo.agent.stopping import Verdict, final_verdict, gaps_of, verdict
 from fieldbo.agent.unseen import hidden_at_sites, unseen
 from fieldbo.belief.confidence import best_by_mean, drawn_regrets, rivals_of
-from fieldbo.belief.gaps import gaps
+from fieldbo.belief.covering import gaps
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.domain.axes import Axis
@@ -263,6 +263,13 @@ def test_the_report_says_what_keeps_a_likely_answer_from_counting(gate, why):
     line = next(line for line in gated.report().lines if line.startswith("goal"))
     assert f"not reached, because {why}" in line
     assert not gated.summary()["stop"]["reached"]
+
+
+def test_the_report_says_that_something_better_may_lie_unseen_if_that_lowers_the_probability():
+    result = fieldbo.Result.of(run_of(mission(stop=StopRule(expected_f1=0.8)))[0])
+    gated = replace(result, verdict=Verdict(0.05, 0.72, 0.9, unseen=True, farthest=2.0, within=3.0))
+    line = next(line for line in gated.report().lines if line.startswith("goal"))
+    assert line.endswith("not reached (probability 0.72), because something better may lie unseen")
 
 
 def test_an_ending_recorded_without_the_wanted_probability_still_has_a_verdict():

@@ -15,11 +15,10 @@ from fieldbo.agent.agent import Agent
 from fieldbo.agent.ledger import Ledger
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum
-from fieldbo.costs.control_sets import Subset
-from fieldbo.costs.unit import Unit
+from fieldbo.costs.base import Unit
+from fieldbo.costs.cells import Subset
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.controls import Controls, ControlSet
-from fieldbo.domain.distributions import Uniform
+from fieldbo.domain.controls import Controls, ControlSet, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError, PolicyError

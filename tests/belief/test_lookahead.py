@@ -14,8 +14,8 @@ from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.belief.surface import Surface
-from fieldbo.costs.transect import Transect
-from fieldbo.costs.unit import Unit
+from fieldbo.costs.base import Unit
+from fieldbo.costs.travel import Transect
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor

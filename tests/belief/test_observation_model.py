@@ -9,13 +9,13 @@ from tiers import swept
 
 import fieldbo
 from fieldbo.agent.agent import Agent
-from fieldbo.belief.data import Data
-from fieldbo.belief.expectation_propagation import tilted_by_exponential, tilted_by_limit
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.marginal_likelihood import Likelihood
 from fieldbo.belief.model import Model
+from fieldbo.belief.observation_model import tilted_by_exponential, tilted_by_limit
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.belief.readings import Data
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor

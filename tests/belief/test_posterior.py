@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from tiers import examples
 
 from fieldbo.belief.kernels import KERNELS, Matern32, Matern52, SquaredExponential, kernel
-from fieldbo.belief.pooling import pool
 from fieldbo.belief.posterior import Belief
+from fieldbo.belief.readings import pool
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError, ModelError
 

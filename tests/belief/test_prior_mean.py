@@ -18,12 +18,12 @@ from working_folder import edit, write
 
 import fieldbo
 from fieldbo.agent.agent import Agent
-from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.mean_functions import Gridded, MeanFunction, PriorMean, Scattered
 from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.belief.readings import Data
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.axes import Axis

@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 from tiers import swept
 
 import fieldbo
-from fieldbo._numerics.lru import LruBytes
+from fieldbo._numerics.arrays import LruBytes
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior, fit_kernel
@@ -18,11 +18,10 @@ from fieldbo.belief.model import Hyperparameters, Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet
 from fieldbo.belief.shore_kernel import ShoreMatern52
-from fieldbo.belief.site_graph import SiteGraph, site_graph
-from fieldbo.belief.site_placement import Placements
+from fieldbo.belief.site_graph import Placements, SiteGraph, site_graph
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.trend import WithTrend
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

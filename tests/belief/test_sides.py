@@ -19,7 +19,7 @@ import fieldbo
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.belief.value_scale import ValueScale
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor

@@ -15,7 +15,7 @@ from fieldbo.agent.agent import Agent
 from fieldbo.belief.kernels import kernel as kernel_named
 from fieldbo.belief.model import LEAST_READINGS
 from fieldbo.belief.posterior import Belief
-from fieldbo.belief.thinning import MOST, PIECE, places, thinned
+from fieldbo.belief.readings import MOST, PIECE, places, thinned
 from fieldbo.costs import Boat
 from fieldbo.costs.on_the_way import on_the_way
 from fieldbo.domain.axes import Axis

@@ -5,13 +5,12 @@ import pytest
 from scipy.optimize import approx_fprime
 
 import fieldbo
-from fieldbo.belief.data import Data
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.model import Hyperparameters, Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
-from fieldbo.belief.trend import WithTrend
-from fieldbo.belief.unknown_level import WithUnknownLevel
+from fieldbo.belief.readings import Data
+from fieldbo.belief.trend import WithTrend, WithUnknownLevel
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 

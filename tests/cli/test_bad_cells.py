@@ -19,8 +19,7 @@ from wrong_files import holder, loaded, paths_in
 
 import fieldbo
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.controls import Controls, ControlSet
-from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.domain.controls import Controls, ControlSet, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import Observation, Query, Telemetry

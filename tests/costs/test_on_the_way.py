@@ -11,8 +11,8 @@ from tiers import examples
 
 import fieldbo
 from fieldbo.costs import Boat, Euclidean, Flight
+from fieldbo.costs.base import Unit
 from fieldbo.costs.on_the_way import on_the_way, read_on_moves
-from fieldbo.costs.unit import Unit
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

@@ -8,10 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiers import examples
 
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.route import shortest_order
-from fieldbo.costs.transect import Transect
-from fieldbo.costs.unit import Unit
+from fieldbo.costs.base import Unit
+from fieldbo.costs.travel import Euclidean, Transect, shortest_order
 
 
 def length(cost, start, sites, order):

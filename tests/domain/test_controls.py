@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from tiers import examples
 
 from fieldbo._numerics.streams import stream
-from fieldbo.costs.chain import Modular, Module
-from fieldbo.costs.control_sets import Subset
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.unit import Unit
+from fieldbo.costs.base import Unit
+from fieldbo.costs.cells import Modular, Module, Subset
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.controls import ALL, Controls, ControlSet
-from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.domain.controls import ALL, Controls, ControlSet, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError

@@ -13,17 +13,13 @@ from hypothesis import strategies as st
 from pyproj import CRS
 
 import fieldbo
-from fieldbo.costs.boat import Boat
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.flight import Flight
-from fieldbo.costs.transect import Transect
-from fieldbo.costs.unit import Unit
+from fieldbo.costs.base import Unit
+from fieldbo.costs.travel import Boat, Euclidean, Flight, Transect
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.bottom import Bottom
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.frame import Origin
+from fieldbo.domain.frame import Origin, ProjectedGround
+from fieldbo.domain.free_space import Bottom
 from fieldbo.domain.georeference import WGS84, reprojected
-from fieldbo.domain.ground import ProjectedGround
 from fieldbo.domain.lattice import lattice
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError

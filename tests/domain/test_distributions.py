@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fieldbo.domain.distributions import TruncatedNormal, Uniform, halton
+from fieldbo.domain.controls import TruncatedNormal, Uniform, halton
 from fieldbo.errors import InputError
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(2000)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tiers import examples
 
 from fieldbo._numerics.arrays import frozen_array
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

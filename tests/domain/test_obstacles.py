@@ -14,7 +14,7 @@ from tiers import examples
 import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.costs.base import CostModel
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.free_space import FreeSpace

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.unit import Unit
+from fieldbo.costs.base import Unit
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor

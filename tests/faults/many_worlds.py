@@ -25,10 +25,8 @@ import shapely
 
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.flight import Flight
-from fieldbo.costs.transect import Transect
-from fieldbo.costs.unit import Unit
+from fieldbo.costs.base import Unit
+from fieldbo.costs.travel import Euclidean, Flight, Transect
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

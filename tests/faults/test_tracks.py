@@ -11,7 +11,7 @@ import tracks
 from tiers import seed_blocks
 
 from fieldbo.agent.agent import Agent
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

@@ -32,7 +32,7 @@ import many_worlds
 from direct_link import Guided, Near
 
 from fieldbo.belief.question import LevelSet
-from fieldbo.costs.transect import Transect
+from fieldbo.costs.travel import Transect
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.baselines import Random
 from fieldbo.record.record import Record

@@ -13,13 +13,11 @@ from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.belief.surface import Surface
-from fieldbo.costs.chain import Modular, Module
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.limits import Limit
-from fieldbo.costs.transect import Transect
-from fieldbo.costs.unit import Unit
+from fieldbo.costs.base import Limit, Unit
+from fieldbo.costs.cells import Modular, Module
+from fieldbo.costs.travel import Euclidean, Transect
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.distributions import TruncatedNormal, halton
+from fieldbo.domain.controls import TruncatedNormal, halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Observation, Query

@@ -11,8 +11,8 @@ import pytest
 import xarray
 
 import fieldbo
-from fieldbo.costs.chain import Modular, Module
-from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.costs.cells import Modular, Module
+from fieldbo.domain.controls import TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.mission.new.cell import CellTable, fitted_law, make_cell
 from fieldbo.results import maps

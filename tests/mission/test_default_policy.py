@@ -10,7 +10,7 @@ import pytest
 import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.question import LevelSet, Optimum
-from fieldbo.costs.chain import Modular, Module
+from fieldbo.costs.cells import Modular, Module
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError

@@ -12,8 +12,8 @@ from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
-from fieldbo.costs.chain import Modular, Module
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.cells import Modular, Module
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor

@@ -17,8 +17,8 @@ from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
 from fieldbo.belief.surface import Surface
-from fieldbo.costs.chain import Modular, Module
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.cells import Modular, Module
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor

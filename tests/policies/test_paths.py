@@ -15,8 +15,8 @@ from fieldbo.belief.kernels import Matern32, Matern52, SquaredExponential
 from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet, Optimum
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.unit import Unit
+from fieldbo.costs.base import Unit
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

@@ -14,10 +14,8 @@ from tiers import examples
 from fieldbo.belief.kernels import Kernel, Matern32, Matern52, SquaredExponential
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.surface import Surface
-from fieldbo.costs.base import CostModel
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.flight import Flight
-from fieldbo.costs.limits import Limit
+from fieldbo.costs.base import CostModel, Limit
+from fieldbo.costs.travel import Euclidean, Flight
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

@@ -14,9 +14,8 @@ from fieldbo.agent.agent import Agent
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.belief.surface import Surface
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.flight import Flight
-from fieldbo.costs.unit import Unit
+from fieldbo.costs.base import Unit
+from fieldbo.costs.travel import Euclidean, Flight
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

@@ -19,10 +19,9 @@ import fieldbo
 from fieldbo.belief.confidence import MIDDLE90, Interval
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
-from fieldbo.costs.control_sets import Subset
+from fieldbo.costs.cells import Subset
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.controls import Controls, ControlSet
-from fieldbo.domain.distributions import TruncatedNormal, Uniform
+from fieldbo.domain.controls import Controls, ControlSet, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.messages import Query, Rejected

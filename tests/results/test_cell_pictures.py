@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from small_runs import labelled, png, sketch
 
 from fieldbo.belief.question import LevelSet
-from fieldbo.costs.chain import Modular
+from fieldbo.costs.cells import Modular
 from fieldbo.results import plot
 from fieldbo.results.plot.cell_path import colour_of
 

@@ -72,6 +72,11 @@ def test_intervals_allow_for_a_bloom_where_nobody_was(bay, seed):
     assert numbers["area_above_interval90"][1] <= inside + 1.0
 
 
+def test_the_report_counts_what_is_far_from_all_readings_once(bay):
+    assert bay.summary()["not_inspected"] > 0
+    assert not any("far from all readings" in note for note in bay.notes)
+
+
 def test_the_report_says_how_much_was_not_inspected_and_where(bay):
     numbers = bay.summary()
     assert numbers["not_inspected_places"] == [

@@ -300,6 +300,20 @@ def test_an_operator_ends_all_holds_whose_values_are_back_or_none():
     assert len({given.id for given in watched.given}) == len(watched.given)
 
 
+def test_a_continue_that_ends_two_holds_is_known_by_its_id_only_once_both_have_ended():
+    """A run that died in between finds the command again, and obeys what is left of it."""
+    watched = Watched(replace(WIND, latch=True), replace(VOLTAGE, latch=True))
+    watched.hear(0.0, wind=9, voltage=11)
+    watched.hear(1.0, wind=1, voltage=12)
+    wanted = command("continue")
+    first, last = watched.holds.named(wanted)
+    assert first.id != wanted.id == last.id
+
+    watched.agent.tell(watched.agent.completed(first))
+    (left,) = watched.holds.named(wanted)
+    assert (left.id, left.hold) == (wanted.id, last.hold)
+
+
 def test_an_operator_may_end_a_hold_whose_channel_is_silent():
     watched = Watched(WIND)
     watched.hear(0.0, wind=9)

@@ -906,6 +906,25 @@ def test_a_run_stopped_by_a_full_disk_can_be_resumed(tmp_path):
     assert said(record.file) == log
 
 
+def test_a_disk_that_is_full_at_the_very_end_leaves_the_result_and_a_run_to_resume(tmp_path, monkeypatch):
+    mission = MISSIONS["batch"]()
+    whole, log = unbroken(mission, tmp_path / "unbroken")
+
+    def full(reason):
+        raise RecordError("the disk is full")
+
+    with new(tmp_path / "r") as record, monkeypatch.context() as patch:
+        patch.setattr(record, "end", full)
+        with pytest.raises(BrokenOffError, match="full") as stopped:
+            run(mission, record=record)
+    assert stopped.value.result.values.tolist() == whole.values.tolist()
+    assert stopped.value.result.end_reason is None
+
+    gone_on(mission, record.file)
+
+    assert said(record.file) == log
+
+
 def test_a_simulated_run_is_not_resumed_with_a_robot(folder, command):
     before = contents(folder)
     code, _, err = command("resume", folder, "--vehicle", "mqtt")

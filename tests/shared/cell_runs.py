@@ -10,11 +10,9 @@ import numpy as np
 import fieldbo
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum
-from fieldbo.costs.chain import Modular, Module
-from fieldbo.costs.control_sets import Subset
+from fieldbo.costs.cells import Modular, Module, Subset
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.controls import Controls, ControlSet
-from fieldbo.domain.distributions import Uniform
+from fieldbo.domain.controls import Controls, ControlSet, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.messages import Query

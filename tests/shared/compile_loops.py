@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 import shapely
 
 from fieldbo.belief.question import LevelSet, Optimum
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

@@ -11,7 +11,7 @@ import shapely
 import fieldbo
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

@@ -15,11 +15,9 @@ from shapely.geometry import Polygon
 from working_folder import write
 
 from fieldbo.clock import duration_text
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.transect import Transect
+from fieldbo.costs.travel import Euclidean, Transect
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.frame import Frame, Origin
-from fieldbo.domain.ground import ground_of
+from fieldbo.domain.frame import Frame, Origin, ground_of
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import Observation

@@ -13,8 +13,7 @@ from fieldbo.agent.agent import Agent
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
-from fieldbo.domain.on_route import distances_from, in_order
-from fieldbo.domain.sensor import Along
+from fieldbo.domain.sensor import Along, distances_from, in_order
 from fieldbo.errors import InputError
 from fieldbo.messages import Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.policies.baselines import Random

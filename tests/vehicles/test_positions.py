@@ -7,7 +7,7 @@ import pytest
 import shapely
 from remote_vehicles import QUICK, SETTINGS
 
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

@@ -8,7 +8,7 @@ import pytest
 from direct_link import Near, Streaming, Wire
 from remote_vehicles import QUICK, again, part, remote, settled, until_settled, until_settled_whole
 
-from fieldbo.costs.euclidean import Euclidean
+from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

@@ -18,8 +18,7 @@ from working_folder import edit
 from fieldbo.cli.robot import _site
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.frame import Frame, Origin
-from fieldbo.domain.ground import ground_of
+from fieldbo.domain.frame import Frame, Origin, ground_of
 from fieldbo.errors import InputError
 from fieldbo.messages import Observation, Query
 from fieldbo.mission.load import load_mission, load_world

@@ -10,7 +10,7 @@ from tiers import swept
 import fieldbo
 from fieldbo.belief.question import Optimum
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.distributions import halton
+from fieldbo.domain.controls import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import Query

@@ -8,8 +8,7 @@ import pytest
 from tiers import swept
 
 import fieldbo
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.flight import Flight
+from fieldbo.costs.travel import Euclidean, Flight
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

@@ -16,9 +16,7 @@ from tiers import examples
 import fieldbo
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.agent import Agent
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.flight import Flight
-from fieldbo.costs.transect import Transect
+from fieldbo.costs.travel import Euclidean, Flight, Transect
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle

@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 from tiers import swept
 
-from fieldbo.belief.cross_validation import predict_left_out
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.posterior import Belief
 from fieldbo.errors import InputError
 from fieldbo.world.fields.table import fit_table
 from fieldbo.world.readings import Readings
-from fieldbo.world.survey_validation import Score, Validation, blocks_of, groups_of, lines_of
+from fieldbo.world.survey_validation import (
+    Score,
+    Validation,
+    blocks_of,
+    groups_of,
+    lines_of,
+    predict_left_out,
+)
 
 SIDE, SCALE = 600.0, 80.0
 GRID = np.stack(np.meshgrid(*[np.linspace(0, SIDE, 31)] * 2), axis=-1).reshape(-1, 2)

@@ -12,10 +12,9 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.value_scale import Transform
-from fieldbo.costs.chain import Modular, Module
+from fieldbo.costs.cells import Modular, Module
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.controls import Controls, ControlSet
-from fieldbo.domain.distributions import Distribution, TruncatedNormal, Uniform
+from fieldbo.domain.controls import Controls, ControlSet, Distribution, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.default_policy import AUTO

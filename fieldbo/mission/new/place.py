@@ -14,8 +14,8 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.domain.bottom import Bottom
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.free_space import Bottom
 from fieldbo.domain.georeference import (
     TABLE_DIGITS,
     WGS84,

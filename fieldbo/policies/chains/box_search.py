@@ -22,10 +22,10 @@ from scipy.special import log_ndtr
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.climb import climbed_together
-from fieldbo._numerics.sobol import sobol
+from fieldbo._numerics.streams import sobol
 from fieldbo.belief.surface import Surface
 from fieldbo.costs.base import CostModel
-from fieldbo.costs.chain import Modular
+from fieldbo.costs.cells import Modular
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.policies.acquisition import log_excess

@@ -27,7 +27,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import Optimum
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.costs.base import CostModel
-from fieldbo.costs.chain import Modular
+from fieldbo.costs.cells import Modular
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted
 from fieldbo.messages import Correction, EndReason, Event, Lost, Observation, Query, Rejected, Stop

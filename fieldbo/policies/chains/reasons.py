@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.costs.chain import Modular
+from fieldbo.costs.cells import Modular
 from fieldbo.domain.domain import Domain
 from fieldbo.policies.candidates import incumbent
 from fieldbo.policies.chains.arm_tree import Integers

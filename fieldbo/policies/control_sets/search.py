@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.climb import climbed_together
-from fieldbo.domain.distributions import halton
+from fieldbo.domain.controls import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.search import around
 from fieldbo.messages import Query, Rejected

@@ -13,8 +13,8 @@ from scipy.linalg import solve_triangular
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.lookahead import Whole
+from fieldbo.belief.readings import LEAST_NOISE
 from fieldbo.belief.surface import Surface
-from fieldbo.belief.thinning import LEAST_NOISE
 from fieldbo.costs.on_the_way import read_on_moves
 from fieldbo.policies.contract import State
 from fieldbo.policies.level_set.risk import Risk, coefficients_at, drop_of

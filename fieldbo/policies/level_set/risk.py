@@ -26,7 +26,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.belief.lookahead import Single, Whole
 from fieldbo.belief.question import LevelSet
 from fieldbo.belief.surface import Surface
-from fieldbo.domain.distributions import halton
+from fieldbo.domain.controls import halton
 from fieldbo.policies.acquisition import misclassification_drop
 from fieldbo.policies.contract import Policy, State
 

@@ -21,15 +21,14 @@ import numpy as np
 from pydantic import PositiveInt
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.belief.covering import Covering, Readings, one_each, sweep_spacing, yardsticks
+from fieldbo.belief.covering import Covering, Readings, one_each, scarcest_spacing, yardsticks
 from fieldbo.belief.kernels import Kernel, Matern52
 from fieldbo.belief.lookahead import Whole
 from fieldbo.belief.posterior import Belief
-from fieldbo.belief.question import Optimum
 from fieldbo.belief.shore_kernel import ShoreMatern52
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.trend import WithTrend
-from fieldbo.costs.limits import Supply
+from fieldbo.costs.base import Supply
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason
 from fieldbo.policies.candidates import climbed, over_candidates, readable, reading_noise
@@ -151,9 +150,8 @@ def _supplied(state: State) -> tuple[float, float]:
         readings = Supply(state.steps_left, state.steps + len(state.pending) + state.steps_left)
         limits.append((one_each, readings))
     left = min(supply.share for _, supply in limits)
-    if isinstance(state.question, Optimum) and state.question.least_size is not None:
-        return state.question.least_size, left
-    return max(sweep_spacing(state.domain, going, supply.in_all) for going, supply in limits), left
+    in_all = ((going, supply.in_all) for going, supply in limits)
+    return scarcest_spacing(state.domain, state.question, in_all), left
 
 
 def bounded(belief: Belief, domain: Domain, covering: Covering) -> Belief:

@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.question import LevelSet, ShareOfMaximum
 from fieldbo.costs.base import CostModel
-from fieldbo.costs.chain import Modular
+from fieldbo.costs.cells import Modular
 from fieldbo.costs.on_the_way import spacing_m
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError

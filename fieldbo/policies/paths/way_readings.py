@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.belief.thinning import LEAST_NOISE
+from fieldbo.belief.readings import LEAST_NOISE
 from fieldbo.policies.paths.chain import Chain
 from fieldbo.policies.paths.remaining import RemainingLoss
 

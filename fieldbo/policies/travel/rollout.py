@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from fieldbo._numerics.arrays import Array
-from fieldbo._numerics.sobol import sobol
+from fieldbo._numerics.streams import sobol
 from fieldbo.belief.surface import Surface
 from fieldbo.policies.acquisition import Convention
 from fieldbo.policies.candidates import incumbent, reading_noise

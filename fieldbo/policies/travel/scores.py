@@ -120,7 +120,7 @@ def longest_travel(cost: CostModel, domain: Domain) -> float:
 
     Examples
     --------
-    >>> from fieldbo.costs.euclidean import Euclidean
+    >>> from fieldbo.costs.travel import Euclidean
     >>> from fieldbo.domain.axes import Axis
     >>> longest_travel(Euclidean(rate=0.5), Domain.grid([Axis("x", "m", 0, 8), Axis("y", "m", 0, 6)], (3, 3)))
     4.0

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo.belief.lookahead import known_kernel
 from fieldbo.belief.surface import Surface
-from fieldbo.costs.base import CostModel
-from fieldbo.costs.limits import Limit
+from fieldbo.costs.base import CostModel, Limit
 from fieldbo.policies.travel.scores import TravelScore
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def rollout_values(
 
     Examples
     --------
-    >>> from fieldbo.costs.euclidean import Euclidean
+    >>> from fieldbo.costs.travel import Euclidean
     >>> from fieldbo.belief.posterior import Belief
     >>> from fieldbo.belief.kernels import Matern52
     >>> read = Surface(Belief(Matern52([1.0])).condition_on([[0.0]], [1.0], 0.01), [[0.0], [1.0], [9.0]])

@@ -6,7 +6,7 @@ import numpy as np
 
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.question import Optimum
-from fieldbo.costs.chain import Modular
+from fieldbo.costs.cells import Modular
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
 

@@ -26,8 +26,7 @@ from fieldbo.belief.model import Hyperparameters, ModelKernel
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import ShareOfMaximum
 from fieldbo.belief.surface import Surface
-from fieldbo.belief.trend import WithTrend
-from fieldbo.belief.unknown_level import WithUnknownLevel
+from fieldbo.belief.trend import WithTrend, WithUnknownLevel
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission

@@ -15,10 +15,10 @@ from fieldbo.agent.homewards import WHY
 from fieldbo.agent.state import WANTED
 from fieldbo.belief.confidence import best_by_mean, value_at
 from fieldbo.belief.covering import distance_text
-from fieldbo.costs.chain import Modular
-from fieldbo.domain.distributions import halton
+from fieldbo.costs.cells import Modular
+from fieldbo.domain.axes import place_text
+from fieldbo.domain.controls import halton
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.words import place_text
 from fieldbo.errors import counted
 from fieldbo.messages import Action, Command, EndReason, Observation, Query
 from fieldbo.mission.mission import Mission

@@ -19,7 +19,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.confidence import moments
 from fieldbo.belief.question import Optimum
-from fieldbo.domain.ground import ground_of
+from fieldbo.domain.frame import ground_of
 from fieldbo.messages import Observation, Order, Telemetry
 from fieldbo.record.store import ORDERS, WITHOUT_MESSAGE, Row
 from fieldbo.results.answers import PROBABILITY

@@ -11,8 +11,7 @@ from typing import Any
 
 from fieldbo.agent.agent import Agent
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.frame import Frame, Ground, example
-from fieldbo.domain.ground import ground_of
+from fieldbo.domain.frame import Frame, Ground, example, ground_of
 from fieldbo.errors import InputError
 from fieldbo.mission.files import read_toml
 from fieldbo.mission.mission import Mission

@@ -9,8 +9,8 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.costs.base import CostModel
-from fieldbo.costs.legs import Legs
 from fieldbo.costs.on_the_way import spacing_m
+from fieldbo.costs.travel import Legs
 from fieldbo.errors import InputError
 from fieldbo.messages import Order, Query
 from fieldbo.mission.mission import Mission

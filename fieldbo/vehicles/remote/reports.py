@@ -16,7 +16,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.clock import MACHINE_CLOCK, Clock
-from fieldbo.domain.on_route import off_route_m
+from fieldbo.domain.sensor import off_route_m
 from fieldbo.messages import (
     Correction,
     Event,

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, TypeAdapter
 
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.frame import Frame, Ground
-from fieldbo.domain.ground import ground_of
+from fieldbo.domain.frame import Frame, Ground, ground_of
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import Amount, AmountOrNothing, amount, unit_in
 from fieldbo.mission.schema import Table, kinds_schema

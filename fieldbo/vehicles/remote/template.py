@@ -12,8 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.frame import example
-from fieldbo.domain.ground import ground_of
+from fieldbo.domain.frame import example, ground_of
 from fieldbo.vehicles.kinds import LINKS
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, Watch
 

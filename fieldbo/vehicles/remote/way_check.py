@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.domain.on_route import distances_from, in_order
+from fieldbo.domain.sensor import distances_from, in_order
 
 _ROUNDING_S = 1.0
 """A reading may come this much after the end: robots round, and measure durations of their own."""

@@ -27,7 +27,7 @@ from scipy.spatial import KDTree
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.streams import stream
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.visibility import visibility_in
+from fieldbo.domain.routes import visibility_in
 from fieldbo.errors import InputError
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind

@@ -17,15 +17,13 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 from tiers import examples
 
-from fieldbo._numerics.lru import LruBytes
-from fieldbo.costs.euclidean import Euclidean
-from fieldbo.costs.flight import Flight
-from fieldbo.domain import shortest_paths as module
+from fieldbo._numerics.arrays import LruBytes
+from fieldbo.costs.travel import Euclidean, Flight
+from fieldbo.domain import routes as module
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
-from fieldbo.domain.shortest_paths import ShortestPaths
-from fieldbo.domain.visibility import Boxes, Outline, visibility_in
+from fieldbo.domain.routes import Boxes, Outline, ShortestPaths, visibility_in
 from fieldbo.errors import InputError
 
 AXES = [Axis("x", "m", 0.0, 10.0), Axis("y", "m", 0.0, 10.0)]

@@ -1,4 +1,7 @@
-"""What a model takes of the many readings that one order may bring.
+"""Readings as a model takes them: pooled where they repeat each other.
+
+`Data` is what a model is fitted to. `pool` makes one reading of those at one site, and `thinned` a few of the
+many that one order may bring.
 
 A *piece* is a run of readings that lie within one cell of the first of them. With n readings of noise
 variance v, whose distances along the piece have mean 0 and standard deviation s, the least-squares line
@@ -14,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.sensor import Sensor
 
 PIECE = 0.2
 """Length of a piece, in length scales. The error of the belief is measured in `benchmarks/on_the_way.py`."""
@@ -170,3 +174,73 @@ def _spikes(values: Array, noise_variances: Array) -> NDArray[np.bool_]:
     off = np.abs(values - np.median(values))
     spread = max(1.4826 * float(np.median(off)), float(np.sqrt(noise_variances.mean())))
     return np.asarray(off > _SPIKE * spread)
+
+
+NOISE_FLOOR = 1e-10
+"""Least noise variance, relative to the prior's: the factor exists even for a perfect sensor."""
+
+
+def pool(sites: Array, values: Array, noise_variances: Array) -> tuple[Array, Array, Array, float]:
+    """Pool repeated readings of a site into one of equal information.
+
+    Parameters
+    ----------
+    sites : (n, d) array
+    values, noise_variances : (n,) arrays
+
+    Returns
+    -------
+    sites, values, noise_variances : (m, d), (m,), (m,) arrays
+        One row per site, in order of first reading: ``ybar = sum(y / v) / sum(1 / v)``, ``1 / sum(1 / v)``.
+    scatter : float
+        Contribution of the scatter within sites to the log marginal likelihood,
+        ``-1/2 [sum log 2 pi v - log 2 pi vbar + sum (y - ybar)^2 / v]`` summed over sites.
+    """
+    unique, first, which = np.unique(sites, axis=0, return_index=True, return_inverse=True)
+    if len(unique) == len(sites):
+        return sites, values, noise_variances, 0.0
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    which = rank[which.reshape(-1)]
+    precision = np.bincount(which, 1.0 / noise_variances)
+    pooled = np.bincount(which, values / noise_variances) / precision
+    scatter = -0.5 * float(
+        np.sum(np.log(2 * np.pi * noise_variances))
+        + np.sum(np.log(precision / (2 * np.pi)))
+        + np.sum((values - pooled[which]) ** 2 / noise_variances)
+    )
+    return unique[order], pooled, 1.0 / precision, scatter
+
+
+class Data(NamedTuple):
+    """Readings, in the user's units.
+
+    Attributes
+    ----------
+    sites : (n, d) array
+    values, noise_variances : (n,) arrays
+        The variances are those that the sensor declares, without the part in proportion to the value.
+    means : (n,) array or None
+        The prior mean at the sites.
+    sensor : Sensor
+        By default one without a limit of detection, and without noise in proportion to the value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = Data(np.array([[0.0], [1.0]]), np.array([2.0, 3.0]), np.array([0.1, 0.1]))
+    >>> data.only(np.array([False, True])).values
+    array([3.])
+    """
+
+    sites: Array
+    values: Array
+    noise_variances: Array
+    means: Array | None = None
+    sensor: Sensor = Sensor()
+
+    def only(self, which: Mask | slice) -> Data:
+        """Return some of the readings."""
+        means = None if self.means is None else self.means[which]
+        return Data(self.sites[which], self.values[which], self.noise_variances[which], means, self.sensor)
