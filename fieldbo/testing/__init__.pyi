@@ -1,5 +1,5 @@
-from .clock import SteppedClock as SteppedClock
 from .links import LinkContract as LinkContract
+from .links import SteppedClock as SteppedClock
 from .policies import PolicyContract as PolicyContract
 from .policies import UnknownCostContract as UnknownCostContract
 from .small import carried_out as carried_out
