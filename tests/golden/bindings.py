@@ -29,7 +29,6 @@ from fieldbo.policies.chains import lambo
 from fieldbo.policies.control_sets import rivals as subset_rivals
 from fieldbo.policies.control_sets import subsets as subset_bounds
 from fieldbo.policies.control_sets.expectation import Expected
-from fieldbo.policies.level_set import confidence_sets as sets
 from fieldbo.policies.level_set import truvar as sets
 from fieldbo.policies.level_set.truvar import Reduction, TruVaR
 from fieldbo.policies.travel.one_step import DistUCB, TravelScore

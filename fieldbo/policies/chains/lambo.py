@@ -34,7 +34,6 @@ from fieldbo.messages import Correction, EndReason, Event, Lost, Observation, Qu
 from fieldbo.policies.candidates import incumbent
 from fieldbo.policies.chains.bandit import (
     BanditState,
-    Integers,
     arms_of,
     depth_recipe,
     drawn,
@@ -49,6 +48,7 @@ from fieldbo.policies.chains.bandit import (
 )
 from fieldbo.policies.chains.boxes import (
     BoxOptima,
+    Integers,
     best_of_boxes,
     boxes_of,
     first_changed,
