@@ -44,7 +44,7 @@ def ask(
     """
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.terminal import console, says_compiling
-    from fieldbo.runs.explanation.explain import explain
+    from fieldbo.runs.explain import explain
 
     with when_compiling(says_compiling(console)):
         typer.echo(explain(run, order).text)

@@ -58,8 +58,8 @@ def correct(
     from fieldbo.cli.terminal import console, says_compiling
     from fieldbo.record.record import Record
     from fieldbo.record.store import RECORD, record_file
-    from fieldbo.runs.correction import correct_run
     from fieldbo.runs.folder import save
+    from fieldbo.runs.runner import correct_run
     from fieldbo.runs.signals import unbroken
     from fieldbo.vehicles.dialogue import number_in
 

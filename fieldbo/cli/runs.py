@@ -113,7 +113,7 @@ def _spent_by_ledger(record: Record, rows: Sequence[Row]) -> float | None:
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.terminal import console, says_compiling
     from fieldbo.errors import FieldboError
-    from fieldbo.runs.load import mission_of
+    from fieldbo.runs.replay import mission_of
     from fieldbo.runs.state import RunState
 
     try:

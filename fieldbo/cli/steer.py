@@ -63,9 +63,8 @@ def steer(
     from fieldbo.errors import InputError, RefusedError, UnconfirmedError
     from fieldbo.record.record import Record
     from fieldbo.record.store import record_file
-    from fieldbo.runs.explanation.words import level_text
-    from fieldbo.runs.load import mission_of
-    from fieldbo.runs.steer import level_in
+    from fieldbo.runs.replay import mission_of
+    from fieldbo.runs.steer import level_in, level_text
     from fieldbo.runs.steer import steer as give
 
     needs = {Action.NEXT: "a place", Action.NO_GO: "an area", Action.BATTERY: "what is left"}

@@ -26,9 +26,10 @@ from fieldbo.messages import (
 )
 from fieldbo.record.record import Record, ReplacedError, Tail
 from fieldbo.record.store import WITHOUT_MESSAGE, Row, is_being_written
-from fieldbo.runs.explanation.words import command_line, place
-from fieldbo.runs.load import mission_of
+from fieldbo.results.words import place
+from fieldbo.runs.replay import mission_of
 from fieldbo.runs.state import RunState
+from fieldbo.runs.steer import command_line
 
 _POLL_S = 0.4
 _ALIVE_S = 2.0

@@ -23,9 +23,9 @@ from fieldbo.pages.plane import Plane, plane_of, raster_of
 from fieldbo.record.store import Row
 from fieldbo.results.cell_runs import cell_runs_of
 from fieldbo.results.result import Result
-from fieldbo.results.words import question_text
-from fieldbo.runs.explanation.words import best_of, place, reasons_for
-from fieldbo.runs.export.features import stretches
+from fieldbo.results.words import place, question_text
+from fieldbo.runs.export.layers import stretches
+from fieldbo.runs.reasons import best_of, reasons_for
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.tasks import Tasks
 from fieldbo.vehicles.typed_places import typed_places

@@ -15,8 +15,8 @@ from fieldbo.results import maps
 from fieldbo.results.curve import Step
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.result import Result
-from fieldbo.runs.explanation.words import best_of, reasons_for
-from fieldbo.runs.export.recorded import Recorded
+from fieldbo.runs.reasons import best_of, reasons_for
+from fieldbo.runs.replay import Recorded
 from fieldbo.runs.state import RunState
 
 _SETTLING = ("observation", "rejected", "lost")

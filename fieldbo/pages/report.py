@@ -26,8 +26,8 @@ from fieldbo.pages.html import page
 from fieldbo.pages.plane import Plane, Raster, plane_of, raster_of
 from fieldbo.record.store import MISSION, RECORD, is_being_written
 from fieldbo.results.words import question_text
-from fieldbo.runs.export.features import stretches
-from fieldbo.runs.export.recorded import Recorded, read_run
+from fieldbo.runs.export.layers import stretches
+from fieldbo.runs.replay import Recorded, read_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -30,10 +30,10 @@ from fieldbo.record.record import Record
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
 from fieldbo.runs.away import Away
-from fieldbo.runs.commands import Inbox
 from fieldbo.runs.holds import Holds
 from fieldbo.runs.signals import unbroken
 from fieldbo.runs.state import RunState
+from fieldbo.runs.steer import Inbox
 from fieldbo.vehicles.base import Vehicle
 
 _WAIT_S = 0.2

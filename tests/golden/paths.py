@@ -42,8 +42,8 @@ import fieldbo
 from fieldbo.messages import Observation, Telemetry, to_plain
 from fieldbo.record.record import Record
 from fieldbo.record.store import ORDERS
-from fieldbo.runs.load import mission_of
 from fieldbo.runs.loop import Interrupted
+from fieldbo.runs.replay import mission_of
 from fieldbo.vehicles.simulators import KINDS
 from fieldbo.vehicles.simulators.faults import form
 

@@ -26,7 +26,8 @@ from fieldbo.policies.contract import State
 from fieldbo.policies.optimum._loops import growth_of_the_best_mean
 from fieldbo.policies.optimum.scout import Scout, bounded
 from fieldbo.policies.optimum.worth import Covers, Mixture, Tells, Worth
-from fieldbo.runs.explanation.words import best_of, details
+from fieldbo.runs.explain import details
+from fieldbo.runs.reasons import best_of
 from fieldbo.testing import PolicyContract, drive, small_mission, small_world, state
 
 WALL = Domain.grid([Axis("x", "m", 0, 40), Axis("y", "m", 0, 20)], (41, 21))
