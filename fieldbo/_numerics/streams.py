@@ -26,6 +26,7 @@ Stream = Literal[
     "along",
     "advice",
     "bootstrap",
+    "unnoticed",
 ]
 _KEYS: dict[Stream, int] = {
     "sensor": 0,
@@ -43,6 +44,7 @@ _KEYS: dict[Stream, int] = {
     "along": 12,
     "advice": 13,
     "bootstrap": 14,
+    "unnoticed": 15,
 }
 
 
@@ -58,8 +60,8 @@ def stream(seed: int, name: Stream, ask: int = 0) -> np.random.Generator:
         ``"score"``, ``"observe"`` (a policy's draws, keyed by event), ``"cost"`` (noise on the real cost of
         a simulated order), ``"chance"`` (variables that it leaves free), ``"stop"`` (how sure the answer
         is), ``"truth"`` (samples of free variables for true expected values), ``"along"`` (noise of the
-        readings on the way), ``"advice"`` (fields drawn from the belief, keyed by their number) or
-        ``"bootstrap"`` (runs of a comparison, drawn again).
+        readings on the way), ``"advice"`` (fields drawn from the belief, keyed by their number),
+        ``"bootstrap"`` (runs of a comparison, drawn again) or ``"unnoticed"`` (patches between readings).
     ask : int
         Number of the agent's ask that it serves.
 

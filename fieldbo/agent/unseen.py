@@ -11,10 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.confidence import AnySurface
-from fieldbo.belief.covering import MOST_AXES, Covering, Readings, one_each, sweep_spacing
+from fieldbo.belief.covering import (
+    MOST_AXES,
+    SIZES,
+    Covering,
+    Readings,
+    nearest,
+    one_each,
+    sweep_spacing,
+    yardsticks,
+)
 from fieldbo.belief.question import Optimum
 from fieldbo.belief.surface import Surface
 from fieldbo.mission.mission import Mission
@@ -39,6 +48,8 @@ class Unseen(NamedTuple):
         it does not by more.
     tail : float
         Mean of that excess where there is one, in model units.
+    met : int
+        Patches that the readings have met, at least 1: the mean is known no better than from so many.
     best : float
         The best reading, in model units.
     sd : float
@@ -50,24 +61,27 @@ class Unseen(NamedTuple):
     chance: float
     excess: float
     tail: float
+    met: int
     best: float
     sd: float
 
     @property
     def is_told(self) -> bool:
         """Whether the readings tell by how much: where all are alike, they do not."""
-        return self.excess > _STANDS_OUT * self.sd
+        expected = self.tail * np.log(max(self.chance / _MISSED, 1.0))
+        return bool(expected > _STANDS_OUT * self.sd)
 
     def chance_beyond(self, excess: float) -> float:
         """Return the probability that something exceeds the best reading by more than this (model units).
 
         Examples
         --------
-        >>> there = Unseen(share=0.3, width=8.0, chance=0.4, excess=2.1, tail=1.0, best=3.0, sd=0.1)
+        >>> there = Unseen(share=0.3, width=8.0, chance=0.4, excess=3.7, tail=1.0, met=2, best=3.0, sd=0.1)
         >>> round(there.chance_beyond(0.0), 3), round(there.chance_beyond(there.excess), 3)
         (0.4, 0.049)
         """
-        return self.chance * float(np.exp(-excess / self.tail)) if self.chance else 0.0
+        # Exponential, with a rate whose posterior after so many patches is a gamma distribution.
+        return self.chance * (1.0 + excess / (self.met * self.tail)) ** -self.met
 
     def to_plain(self) -> dict[str, float]:
         """Return what a summary says of it."""
@@ -85,7 +99,8 @@ def unseen(mission: Mission, surface: AnySurface) -> Unseen | None:
         return None
     hidden = covering.shares + covering.leads(with_best=True)
     chance = float(hidden @ (1.0 - covering.covered))
-    excess = covering.tail * float(np.log(chance / _MISSED)) if chance > _MISSED else 0.0
+    met = max(1, int(np.count_nonzero(covering.noticed)))
+    excess = covering.tail * met * ((chance / _MISSED) ** (1.0 / met) - 1.0) if chance > _MISSED else 0.0
     # A patch of the spacing's width that begins beyond it leaves less than half of all patches noticed.
     share = float(covering.shares @ (covering.covered < 0.5))
     return Unseen(
@@ -94,6 +109,7 @@ def unseen(mission: Mission, surface: AnySurface) -> Unseen | None:
         min(1.0, chance),
         excess,
         covering.tail,
+        met,
         covering.best,
         covering.readings.sd,
     )
@@ -105,6 +121,34 @@ def hidden_at_sites(mission: Mission, surface: AnySurface) -> Array | None:
     return None if covering is None else covering.hidden
 
 
+def unnoticed(mission: Mission, surface: AnySurface, rng: np.random.Generator, draws: int) -> Mask | None:
+    """Return patches (N, draws) of sites that no reading would have noticed, one in each draw or none.
+
+    Each is a disc around a random site, with a radius between half and twice the spacing of a sweep. If a
+    reading lies in it, it would have been noticed, and the draw has none. None as for `unseen`.
+    """
+    from scipy.spatial import cKDTree
+
+    domain, belief = mission.world.domain, surface.belief
+    if _vouches(mission) or not belief.size:
+        return None
+    unit = yardsticks(domain)
+    radii = 0.5 * spacing_of(mission, belief.size) * SIZES ** rng.random(draws)
+    middles = domain.sites[rng.integers(domain.size, size=draws)] / unit
+    hidden = np.flatnonzero(nearest(belief.sites / unit, middles) > radii)
+    sites = cKDTree(domain.sites / unit)
+    patches = np.zeros((domain.size, draws), dtype=bool)
+    for k in hidden:
+        patches[sites.query_ball_point(middles[k], radii[k]), k] = True
+    return patches
+
+
+def _vouches(mission: Mission) -> bool:
+    """Return whether the model speaks for all places: it is known, or distances say nothing."""
+    domain = mission.world.domain
+    return mission.model.every is None or bool(domain.control_sets) or domain.dimension > MOST_AXES
+
+
 def _covering(mission: Mission, surface: AnySurface) -> Covering | None:
     """Return what the readings of a belief cover; None as for `unseen`."""
     domain, heaviest = mission.world.domain, surface
@@ -112,8 +156,7 @@ def _covering(mission: Mission, surface: AnySurface) -> Covering | None:
         heaviest = surface.surfaces[int(np.argmax(surface.weights))]
     assert isinstance(heaviest, Surface)
     belief = heaviest.belief
-    known = mission.model.every is None
-    if known or not belief.size or domain.control_sets or domain.dimension > MOST_AXES:
+    if _vouches(mission) or not belief.size:
         return None
     sd = float(np.sqrt(np.median(belief.noise_variances)))
     readings = Readings.of(domain, belief.sites, belief.values, belief.noise_variances, sd)

@@ -11,9 +11,10 @@ In model units a level set always lies above its threshold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import expit, logit
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.averaged import AveragedSurface
@@ -26,7 +27,9 @@ from fieldbo.domain.search import around
 MIDDLE90 = 1.6448536269514722
 """Half width of the central 90% of a normal distribution, in standard deviations."""
 
-_DRAWS = 256
+DRAWS = 256
+"""Joint draws of the field from which intervals come."""
+
 _SITES = 1000  # that may hold the optimum
 _LOOKED_AT = 250  # sites at which to look for a set that may be empty
 _NEGLIGIBLE = 0.01  # expected number of misclassified sites among those not drawn, per 100 in the set
@@ -36,6 +39,8 @@ _HOPE = 4.0  # standard deviations by which a site may exceed its mean
 _TOGETHER = 1e-12  # share of the variance drawn independently: regrets are differences of neighbours
 _DEEP = 40.0  # standard deviations within which any quantile lies
 _MIDDLE = (1.0 / 3.0, 2.0 / 3.0)  # of the weights: fewer would leave kinks in maps, more is less robust
+
+_MISFIT = 1.25  # times as wide an interval of F1 in log-odds, measured in fields that no kernel describes
 
 AnySurface = Surface | AveragedSurface
 """A belief from which results are stated."""
@@ -110,7 +115,7 @@ def chance_of_none(surface: AnySurface, threshold: float, rng: np.random.Generat
     if len(sites) > _LOOKED_AT:
         weights = p[sites] / p[sites].sum()
         sites = np.sort(rng.choice(sites, _LOOKED_AT, replace=False, p=weights))
-    return float(np.mean((surface.draws(_DRAWS, rng, sites) < threshold).all(axis=0)))
+    return float(np.mean((surface.draws(DRAWS, rng, sites) < threshold).all(axis=0)))
 
 
 @dataclass(frozen=True)
@@ -193,13 +198,13 @@ def _sets_drawn(
 ) -> Mask:
     """Return draws (N, 256) of the level set; those of a fixed threshold differ only where in doubt."""
     if threshold_if is not None:
-        draws = surface.draws(_DRAWS, rng)
+        draws = surface.draws(DRAWS, rng)
         return np.asarray(draws >= np.array([threshold_if(float(top)) for top in draws.max(axis=0)]))
     p = surface.exceedance(threshold)
     doubtful = _doubtful(p)
-    drawn = np.repeat((p >= 0.5)[:, None], _DRAWS, axis=1)
+    drawn = np.repeat((p >= 0.5)[:, None], DRAWS, axis=1)
     if len(doubtful):
-        drawn[doubtful] = surface.draws(_DRAWS, rng, doubtful) >= threshold
+        drawn[doubtful] = surface.draws(DRAWS, rng, doubtful) >= threshold
     return drawn
 
 
@@ -210,6 +215,7 @@ def confidence(
     threshold_if: ThresholdIf | None = None,
     cells: Array | None = None,
     either: Mask | None = None,
+    unnoticed: Mask | None = None,
 ) -> Confidence:
     """Return expected F1 and the fraction of the domain in the level set, with 90% intervals.
 
@@ -220,6 +226,10 @@ def confidence(
     either : (N,) bool array, optional
         Sites for which the belief can't speak. The intervals also hold if all of them are in the set, and if
         none is, whatever the draws say of them.
+    unnoticed : (N, 256) bool array, optional
+        Patches that the readings may have missed, if the model can't vouch for their absence. The intervals
+        also hold if those of each draw lie on the other side of the threshold, and that of F1 allows for a
+        kernel that does not quite fit.
     """
     p = surface.exceedance(threshold)
     inside, truths = p >= 0.5, _sets_drawn(surface, threshold, rng, threshold_if)
@@ -230,20 +240,38 @@ def confidence(
         if inside.any():
             f1 = expected_f1(inside, p)
     stated = Confidence(_interval(f1, drawn.f1), _interval(share, drawn.share))
+    if unnoticed is not None:
+        stated = _with(stated, _scores(inside, np.where(unnoticed, ~inside[:, None], truths), cells))
+        stated = replace(stated, f1=_stretched(stated.f1))
     if either is None or not either.any():
         return stated
     for all_or_none in (True, False):
         truths[either] = all_or_none
-        drawn = _scores(inside, truths, cells)
-        stated = Confidence(
-            _joined(stated.f1, _interval(f1, drawn.f1)), _joined(stated.share, _interval(share, drawn.share))
-        )
+        stated = _with(stated, _scores(inside, truths, cells))
     return stated
+
+
+def _with(stated: Confidence, drawn: DrawnScores) -> Confidence:
+    """Return the stated values, with intervals that also hold the central 90% of other draws."""
+    f1, share = (
+        _joined(each, _interval(each.value, draws))
+        for each, draws in ((stated.f1, drawn.f1), (stated.share, drawn.share))
+    )
+    return Confidence(f1, share)
 
 
 def _joined(a: Interval, b: Interval) -> Interval:
     """Return the value of the first interval, with the ends of both."""
     return Interval(a.value, min(a.low, b.low), max(a.high, b.high))
+
+
+def _stretched(score: Interval) -> Interval:
+    """Return an interval of a score between 0 and 1, wider in log-odds; ends at 0 or 1 stay."""
+    if not 0.0 < score.value < 1.0:
+        return score
+    middle = logit(score.value)
+    low, high = (float(expit(middle + _MISFIT * (logit(end) - middle))) for end in (score.low, score.high))
+    return Interval(score.value, low, high)
 
 
 @dataclass(frozen=True)
@@ -319,7 +347,7 @@ def drawn_regrets(
     """
     sites = surface.candidates[_promising(surface, rng)]
     sites = sites[(sites != reported).any(axis=1)]
-    draws = surface.over(np.concatenate([reported[None], sites])).draws(_DRAWS, rng, apart=_TOGETHER)
+    draws = surface.over(np.concatenate([reported[None], sites])).draws(DRAWS, rng, apart=_TOGETHER)
     best = scale.to_user(draws.max(axis=0))
     return DrawnRegrets(np.abs(best - scale.to_user(draws[0])), best)
 

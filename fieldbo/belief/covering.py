@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.pooling import pool
 from fieldbo.domain.domain import Domain
 
@@ -315,15 +315,19 @@ class Covering:
         quiet = (self.standing + 2.0 * s) / max(self.best - self.level, 8.0 * s, 1e-300)
         return np.asarray(np.sqrt(np.log(np.clip(quiet, 0.1, 0.8)) / np.log(0.1)))
 
+    @property
+    def noticed(self) -> Mask:
+        """Readings (n,) that stand out and are the highest within a spacing, bool: one for each patch met."""
+        y, stands = self.readings.values, self.standing > _STANDS_OUT * self.readings.sd
+        return stands & (np.where(self.readings.squares <= self.spacing**2, y, -np.inf).max(axis=1) == y)
+
     def leads(self, *, with_best: bool = False) -> Array:
-        """Return the probability (N,) of a higher value near readings that stand out and are local maxima.
+        """Return the probability (N,) of a higher value near the readings that were `noticed`.
 
         Each lead is spread over the sites around it; the best reading is one of them only if asked for.
         """
         y, h = self.readings.values, self.spacing
-        peaks = np.where(self.readings.squares <= h**2, y, -np.inf).max(axis=1) == y
-        stands = self.standing > _STANDS_OUT * self.readings.sd
-        chosen = np.flatnonzero(np.where(y < self.best, peaks & stands, with_best))
+        chosen = np.flatnonzero(np.where(y < self.best, self.noticed, with_best))
         if not len(chosen):
             return np.zeros(len(self._sites))
         near = np.exp(_squares(self._sites, self.readings.places[chosen]) / (-2.0 * (0.6 * h) ** 2))

@@ -15,8 +15,9 @@ from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.failures import patches
 from fieldbo.agent.inspection import Inspection, inspection
-from fieldbo.agent.unseen import Unseen, unseen
+from fieldbo.agent.unseen import Unseen, unnoticed, unseen
 from fieldbo.belief.confidence import (
+    DRAWS,
     MIDDLE90,
     AnySurface,
     Confidence,
@@ -184,6 +185,7 @@ class LevelSetAnswer(_Answer):
                 threshold_if(question, self.scale),
                 self.mission.world.domain.cells,
                 self.inspection.far,
+                unnoticed(self.mission, self.surface, stream(self.mission.seed, "unnoticed"), DRAWS),
             )
 
     def summary(self, costs: Sequence[float], f1: Sequence[float]) -> dict[str, Any]:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import fieldbo
-from fieldbo.agent.unseen import spacing_of
+from fieldbo.agent.unseen import spacing_of, unnoticed
 from fieldbo.belief.covering import distance_text
 from fieldbo.belief.model import Model
-from fieldbo.belief.question import Optimum
+from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies import EI, DistUCB, Lawnmower
 from fieldbo.testing import small_mission, small_world
@@ -102,3 +102,39 @@ def test_what_is_scarcest_decides_about_the_spacing():
     assert spacing_of(replace(mission, max_steps=2), 1) > spacing_of(mission, 1)
     unknown = replace(mission, costs="unknown", policy=EI())
     assert spacing_of(unknown, 4) > spacing_of(unknown, 16)
+
+
+def mapped(lines, samples, threshold=0.5):
+    mission = learning(Lawnmower(lines=lines, samples=samples), battery=500.0)
+    return after(replace(mission, question=LevelSet(threshold)))
+
+
+def test_patches_that_no_reading_noticed_are_discs_without_readings():
+    answer = mapped(3, 3).answer
+    patches = unnoticed(answer.mission, answer.surface, np.random.default_rng(4), 100)
+    read = [answer.mission.world.domain.nearest(site) for site in answer.surface.belief.sites]
+    assert patches.shape == (63, 100)
+    assert not patches[read].any()
+    assert 0 < patches.any(axis=0).sum() < 100, "some would have been noticed"
+
+
+def test_a_sweep_of_all_sites_leaves_no_patch_unnoticed():
+    answer = mapped(9, 7).answer
+    assert not unnoticed(answer.mission, answer.surface, np.random.default_rng(4), 100).any()
+
+
+def test_a_known_model_leaves_no_patch_unnoticed():
+    answer = mapped(3, 3).answer
+    known = replace(
+        answer.mission, model=Model(learn=False, length_scales=(1.0, 1.0), variance=1.0, mean=0.0)
+    )
+    assert unnoticed(known, answer.surface, np.random.default_rng(4), 100) is None
+
+
+def test_intervals_of_f1_and_area_allow_for_patches_between_readings(monkeypatch):
+    allowing = mapped(4, 3, 1.0).answer.confidence
+    monkeypatch.setattr("fieldbo.results.answers.unnoticed", lambda *_: None)
+    own = mapped(4, 3, 1.0).answer.confidence
+    assert allowing.f1.low < own.f1.low < own.f1.high < allowing.f1.high < 1.0
+    assert allowing.share.low <= own.share.low
+    assert own.share.high < allowing.share.high
