@@ -20,7 +20,7 @@ from waiting import SLOW_S, until
 from fieldbo.errors import InputError
 from fieldbo.results.metrics import BEST_REGRET, F1, REGRET
 from fieldbo.runs import comparison, trials
-from fieldbo.runs.comparison import COLUMNS, Case, compare, held, prepared, write_rows
+from fieldbo.runs.comparison import COLUMNS, Case, compare, prepared, write_rows
 from fieldbo.runs.comparison_scores import (
     calibration,
     differences_at,
@@ -262,9 +262,13 @@ def test_a_second_process_on_the_same_table_loses_no_rows(comparing):
 def test_tables_of_one_stem_have_their_own_locks_and_leave_other_lock_files_alone():
     Path("poetry.lock").write_text("of Poetry")
     Path(".b.csv.lock").write_text("of another program")
-    with held(Path("poetry.csv")), held(Path("poetry.txt")), held(Path("b.csv")):
+    with (
+        trials.hold_table(Path("poetry.csv")),
+        trials.hold_table(Path("poetry.txt")),
+        trials.hold_table(Path("b.csv")),
+    ):
         assert Path(".poetry.csv.lock").exists()
-        with pytest.raises(InputError, match="another process"), held(Path("poetry.csv")):
+        with pytest.raises(InputError, match="another process"), trials.hold_table(Path("poetry.csv")):
             pass
     locks = {file.name: file.read_text() for file in Path().glob("*lock")}
     assert locks == {"poetry.lock": "of Poetry", ".b.csv.lock": "of another program"}
