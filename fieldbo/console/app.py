@@ -279,7 +279,6 @@ def _area(given: Mapping[str, Any], view: View) -> Obstacle:
 
 
 def _points(points: list[Any], view: View) -> Array:
-    """Return points of the map, each of two numbers, as places (k, d) of the domain."""
     if view.plane is None:
         raise InputError("this run has no map")
     numbers = []

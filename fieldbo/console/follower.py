@@ -130,12 +130,10 @@ class Follower:
         self._tell(None)
 
     def _stop(self, reason: str) -> None:
-        """Accept no further commands, and tell viewers why."""
         self.alive = False
         self._tell(f"this console stopped following the run, start it again: {reason}")
 
     def _tell(self, problem: str | None) -> None:
-        """Tell viewers of a problem, or that it is over."""
         if problem != self.problem:
             self.problem = problem
             if problem is not None:
@@ -143,7 +141,6 @@ class Follower:
             self._on_problem()
 
     def _replay(self, rows: list[Row]) -> None:
-        """Replay rows, and tell viewers if anything has changed."""
         for row in rows:
             self._on_row(self.state, row)
             self.state.replay([row])
@@ -216,7 +213,6 @@ def _of_message(message: Any, state: RunState) -> str | None:  # noqa: PLR0911 -
 
 
 def _read(message: Observation, state: RunState) -> str:
-    """Return what an observation reports in words."""
     quantity, unit = state.mission.world.quantity, state.mission.world.cost_unit
     values = [value for value in message.values.tolist() if math.isfinite(value)]
     if len(values) == 1:

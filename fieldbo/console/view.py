@@ -132,7 +132,6 @@ class View:
     # -- the state -------------------------------------------------------------------------------------
 
     def _present(self, follower: Follower) -> dict[str, Any]:
-        """Return where the vehicles are, and what happened."""
         state = follower.state
         return {
             "row": follower.rows,
@@ -148,7 +147,6 @@ class View:
         }
 
     def _answer(self, state: RunState, result: Result) -> dict[str, Any]:
-        """Return the question, and what is known so far."""
         mission = self.mission
         question = question_text(mission.question, mission.world.quantity)
         return {
@@ -231,7 +229,6 @@ class View:
         }
 
     def _task(self, state: RunState, order: Order | None) -> list[str]:
-        """Return the lines that tell a person what to do."""
         if order is None:
             return []
         vehicle = state.agent.vehicles[order.vehicle]

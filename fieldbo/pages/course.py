@@ -118,7 +118,6 @@ def evenly(count: int, most: int) -> list[int]:
 
 
 def _frame(state: RunState, order: str | None, *, with_maps: bool) -> Frame:
-    """Return the present frame."""
     agent, curve = state.agent, state.curve
     return Frame(
         number=len(curve),

@@ -299,7 +299,6 @@ class Record:
         self._lock, self._connection = lock, connection
 
     def _append(self, rows: Iterable[tuple[str, str | None, int | None, Mapping[str, Any]]]) -> None:
-        """Write rows (kind, order, part, body) in one transaction."""
         self.claim()
         digest, entries = self._digest, []
         for kind, order, part, body in rows:
@@ -327,7 +326,6 @@ class Record:
         self._count()
 
     def _count(self) -> None:
-        """Write how many rows there are to the counter."""
         assert self._counter is not None
         try:
             self._counter.write(self._rows, self._digest)
@@ -502,7 +500,6 @@ class Tail:
         return rows
 
     def _again(self) -> list[Row]:
-        """Read and check all rows; return those that are new."""
         with Record(self.file) as record:
             if self._begun not in ("", record.begun_utc):
                 raise ReplacedError(f"{self.file} is the record of another run now")
@@ -517,7 +514,6 @@ class Tail:
 
 
 def _written(file: Path) -> tuple[float, ...]:
-    """Return numbers that change whenever a record does."""
     numbers = list[float]()
     for path in (file, file.with_name(f"{file.name}-wal")):
         try:

@@ -83,14 +83,14 @@ def labelled(outcome: Outcome) -> Labelled:
         attributes |= {"reported_value": answer.reported_value, "reported_site": answer.reported.point}
     names = names_of([axis.name for axis in domain.axes], taken_by(domain))
     variables = {
-        name: _laid_out(domain, names, values, described)
+        name: _lay_out(domain, names, values, described)
         for name, (values, described) in layers(outcome, outcome.surface).items()
     }
     if "class" in variables:
         variables["class"] = variables["class"]._replace(fill=np.int8(-1))
     coordinates = {name: _coordinate(domain, j, name) for j, name in enumerate(names)}
     maps = Labelled(variables, coordinates, attributes)
-    return maps if domain.georeference is None else _georeferenced(maps, domain, names)
+    return maps if domain.georeference is None else _georeference(maps, domain, names)
 
 
 def layers(outcome: Outcome, surface: AnySurface) -> Layers:
@@ -113,8 +113,7 @@ def layers(outcome: Outcome, surface: AnySurface) -> Layers:
     return known
 
 
-def _georeferenced(maps: Labelled, domain: Domain, names: Sequence[str]) -> Labelled:
-    """Return maps with the CRS of the domain, and degrees."""
+def _georeference(maps: Labelled, domain: Domain, names: Sequence[str]) -> Labelled:
     assert domain.georeference is not None
     across, up = domain.georeference.axes
     dimensions: tuple[str, ...] = ("site",)
@@ -154,7 +153,6 @@ def grid_mapping(crs: str) -> dict[str, Any]:
 
 
 def _moments(outcome: Outcome, surface: AnySurface) -> Layers:
-    """Return values (N,) and attributes of posterior mean and standard deviation."""
     quantity = outcome.mission.world.quantity
     mean, sd = moments(surface, outcome.scale)
     standard_name, unit = quantity.standard_name, {"units": quantity.unit}
@@ -199,10 +197,9 @@ def _better(answer: OptimumAnswer, surface: AnySurface) -> Layers:
     return {"exceedance": (p, {"long_name": f"probability of {what}", "units": "1"})}
 
 
-def _laid_out(
+def _lay_out(
     domain: Domain, names: Sequence[str], values: NDArray[Any], attributes: dict[str, Any]
 ) -> Variable:
-    """Return a variable of the maps, given its values (N,)."""
     if domain.shape is None:
         return Variable(("site",), values, attributes)
     return Variable(tuple(names), domain.on_grid(values), attributes)
@@ -234,7 +231,6 @@ def names_of(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
 
 
 def _coordinate(domain: Domain, j: int, name: str) -> Variable:
-    """Return the coordinate of axis `j`."""
     axis, attributes = domain.axes[j], attributes_of(domain, j)
     if domain.shape is None:
         return Variable(("site",), domain.sites[:, j], attributes)
@@ -327,25 +323,24 @@ class Labelled:
         content = io.BytesIO()
         out = netcdf_file(content, "w", version=2)
         for key, value in self.attributes.items():
-            setattr(out, key, _stored(value))
+            setattr(out, key, _as_stored(value))
         for of in (self.variables, self.coordinates):
             for variable in of.values():
                 for dimension, length in zip(variable.dimensions, variable.values.shape, strict=True):
                     if dimension not in out.dimensions:
                         out.createDimension(dimension, length)
-        described = {name: self._described(variable) for name, variable in self.variables.items()}
+        described = {name: self._describe(variable) for name, variable in self.variables.items()}
         described |= {name: dict(coordinate.attributes) for name, coordinate in self.coordinates.items()}
         for name, attributes in described.items():
             variable = (self.variables | self.coordinates)[name]
             stored = out.createVariable(name, variable.values.dtype, variable.dimensions)
             for key, value in attributes.items():
-                setattr(stored, key, _stored(value))
+                setattr(stored, key, _as_stored(value))
             stored.data[...] = variable.values
         out.flush()
         return content.getvalue()
 
-    def _described(self, variable: Variable) -> dict[str, Any]:
-        """Return the attributes of a variable with those that say how to read it."""
+    def _describe(self, variable: Variable) -> dict[str, Any]:
         beside = " ".join(
             sorted(
                 name
@@ -359,7 +354,7 @@ class Labelled:
         return {**variable.attributes, **{key: value for key, value in said.items() if value is not None}}
 
 
-def _stored(value: Any) -> Any:
+def _as_stored(value: Any) -> Any:
     """Return the value of an attribute as the file holds it."""
     if isinstance(value, str):
         return value.encode()

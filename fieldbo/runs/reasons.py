@@ -330,7 +330,6 @@ def _doubt(
 
 
 def _lead(first: Any, second: Any) -> str:
-    """Return the score of the chosen candidate and its lead over the runner-up."""
     if not (isinstance(first, int | float) and isinstance(second, int | float)):
         return f"{number(first)}; next best {number(second)}"
     if first <= second:
@@ -350,12 +349,10 @@ def _controlled(domain: Domain, query: Query) -> dict[str, str]:
 
 
 def _set_variables(query: Query) -> Mask:
-    """Return the variables (d,) that a query sets."""
     return np.ones(len(query.site), dtype=bool) if query.controls is None else query.controls
 
 
 def _cost(agent: Agent, query: Query, price: float | None) -> str:
-    """Return the cost of a query and its parts."""
     vehicle, world, unit = agent.vehicles[0], agent.mission.world, agent.mission.world.cost_unit
     if vehicle.cost is None:
         return _estimated_cost(agent, query, price)
@@ -372,7 +369,6 @@ def _cost(agent: Agent, query: Query, price: float | None) -> str:
 
 
 def _modules(chain: Modular, position: Array, site: Array) -> str:
-    """Return which modules of a chain rerun, with their costs, and which do not."""
     first = int(chain.first_changed(position, site[None])[0])
     rerun = [f"{m.name} {number(m.cost)}" for m in chain.modules[first:]]
     if not chain.charge_last:
@@ -382,7 +378,6 @@ def _modules(chain: Modular, position: Array, site: Array) -> str:
 
 
 def _estimated_cost(agent: Agent, query: Query, estimate: float | None) -> str:
-    """Return the estimate of an unknown cost, and what the same control set has cost so far."""
     mask = _set_variables(query).tobytes()
     same = {
         key

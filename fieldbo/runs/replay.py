@@ -120,7 +120,6 @@ def _as_begun(model: Model, description: Mapping[str, Any]) -> Model:
 
 
 def _digest(file: Path) -> str | None:
-    """Return the SHA-256 of a file; None if there is none."""
     return sha256(file.read_bytes()).hexdigest() if file.is_file() else None
 
 

@@ -206,7 +206,6 @@ def _check_away(away_s: float, vehicles: Sequence[Vehicle] | None) -> None:
 
 
 def _mission(mission: object) -> Mission:
-    """Return a mission, loaded if it is given by name or path."""
     if isinstance(mission, str | Path):
         return load_mission(mission)
     if isinstance(mission, Mission):
@@ -226,7 +225,6 @@ def _finish(
     on_event: Callable[[Event], object] | None,
     away: Away | None = None,
 ) -> Result:
-    """Run a mission to its end from the given state."""
     count = len(state.mission.vehicles)
     if vehicles is None:
         vehicles = [Simulated(state.mission, number) for number in range(count)]

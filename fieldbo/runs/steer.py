@@ -100,7 +100,7 @@ def steer(
     )
     _check_under_way(file)
     append(commands_file(file), command)
-    return _confirmed(file, command, wait_s, clock)
+    return _confirm(file, command, wait_s, clock)
 
 
 def level_in(text: str, mission: Mission, where: str) -> float:
@@ -117,7 +117,6 @@ def level_in(text: str, mission: Mission, where: str) -> float:
 
 
 def _check_under_way(file: Path) -> None:
-    """Raise an `InputError` unless a process carries the run out."""
     if is_being_written(file):
         return
     with Record(file) as record:
@@ -130,11 +129,10 @@ def _check_under_way(file: Path) -> None:
     )
 
 
-def _confirmed(file: Path, command: Command, wait_s: float, clock: Clock) -> Command:
-    """Return a command as the run has recorded it."""
+def _confirm(file: Path, command: Command, wait_s: float, clock: Clock) -> Command:
     end_s, tail = clock.now_s() + wait_s, Tail(file)
     while True:
-        recorded = _recorded(tail.new_rows(), command.id)
+        recorded = _find(tail.new_rows(), command.id)
         if recorded is not None and recorded.refused:
             raise RefusedError(f"{file.parent} refused {command.action.value}: {recorded.refused}")
         if recorded is not None:
@@ -148,8 +146,7 @@ def _confirmed(file: Path, command: Command, wait_s: float, clock: Clock) -> Com
         clock.sleep(_POLL_S)
 
 
-def _recorded(rows: Sequence[Row], id: str) -> Command | None:
-    """Return a command as rows of a record hold it; None if they do not."""
+def _find(rows: Sequence[Row], id: str) -> Command | None:
     of_id = [row for row in rows if row.kind == "command" and row.body["message"]["id"] == id]
     if not of_id:
         return None
@@ -201,7 +198,7 @@ def append(file: Path, command: Command | Answer) -> None:
             f"a command of {len(body)} characters is too long; at most {LARGEST}: simplify its areas"
         )
     try:
-        with _opened(file, _WRITE_S) as connection:
+        with _open(file, _WRITE_S) as connection:
             connection.execute("BEGIN IMMEDIATE")  # until the end, no other process writes
             if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
                 if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -216,7 +213,7 @@ def append(file: Path, command: Command | Answer) -> None:
 
 
 @contextmanager
-def _opened(file: Path, patience_s: float) -> Iterator[sqlite3.Connection]:
+def _open(file: Path, patience_s: float) -> Iterator[sqlite3.Connection]:
     """Open a database for one statement at a time; each is on disk once it returns."""
     with closing(sqlite3.connect(file, timeout=patience_s, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = FULL")
@@ -244,7 +241,7 @@ class Inbox:
         if self._broken or not self.file.exists():
             return []
         try:
-            with _opened(self.file, _READ_S) as connection:
+            with _open(self.file, _READ_S) as connection:
                 rows = connection.execute(
                     "SELECT seq, body FROM command WHERE seq > ? ORDER BY seq", (self._seq,)
                 ).fetchall()

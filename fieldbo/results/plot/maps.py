@@ -167,7 +167,6 @@ def map_panel(
 
 
 def _check_layer(outcome: Outcome, layer: str) -> None:
-    """Raise an `InputError` if a run has no such layer."""
     there = layers_of(outcome)
     if layer in there:
         return
@@ -234,7 +233,6 @@ def _better(answer: OptimumAnswer) -> Array:
 
 
 def _map_of(ax: Axes, outcome: Outcome, layer: str, given: Look, *, bar: bool) -> dict[str, Artist]:
-    """Draw a layer over two axes."""
     domain, answer = outcome.mission.world.domain, outcome.answer
     frame(ax, domain)
     closed_areas(ax, outcome.mission.world.no_go)
@@ -271,7 +269,6 @@ def _look(outcome: Outcome, layer: str, values: Array) -> Look:
 
 
 def _reading_dots(ax: Axes, outcome: Outcome) -> dict[str, Artist]:
-    """Mark where the readings were taken."""
     drawn = earlier(ax, outcome, size=1.5)
     passing = outcome.on_the_way
     along: Look = {"color": "black", "markersize": mark_size(0.8), "mew": 0.0}
@@ -288,7 +285,6 @@ def _reading_dots(ax: Axes, outcome: Outcome) -> dict[str, Artist]:
 def _class_map(
     ax: Axes, domain: Domain, answer: LevelSetAnswer, given: Look, *, bar: bool
 ) -> dict[str, Artist]:
-    """Draw the classes, and what is wrong with them."""
     likely, lacking = doubtful(answer.probability), answer.not_inspected
     classes = np.where(lacking, 4, np.where(answer.inside, 3 - likely, 0 + likely))
     look = (CLASS_OR_NONE if lacking.any() else CLASS) | given
@@ -323,7 +319,6 @@ def _across(outcome: Outcome) -> tuple[Array, str, Look]:
 
 
 def _profile_of(ax: Axes, outcome: Outcome, layer: str) -> dict[str, Artist]:
-    """Draw a layer against one axis, or against the rank of the sites."""
     answer, label = outcome.answer, outcome.mission.world.quantity.label
     x, name, look = _across(outcome)
     ax.set_xlabel(name)

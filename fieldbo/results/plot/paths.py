@@ -133,7 +133,6 @@ def path_panel(
 
 
 def _backdrop(ax: Axes, outcome: Outcome, look: Look, *, colorbar: bool) -> dict[str, Artist]:
-    """Draw the field below a path, and the answer; with more than two axes, only the sites below it."""
     world, answer = outcome.mission.world, outcome.answer
     domain, truth, drawn = world.domain, answer.truth, dict[str, Artist]()
     if domain.dimension > 2:

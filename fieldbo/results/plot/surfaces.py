@@ -152,7 +152,6 @@ def recolour(drawn: Collection, domain: Domain, values: NDArray[Any]) -> None:
 def _cells(
     ax: Axes, domain: Domain, cells: Sequence[Array], values: NDArray[Any], look: Look
 ) -> PolyCollection:
-    """Draw values (N,) as cells around the sites."""
     drawn = PolyCollection(cells, cmap=look.get("cmap"), edgecolors="face", linewidths=0.4, rasterized=True)
     drawn.set_array(values)
     drawn.set_clim(look.get("vmin"), look.get("vmax"))
@@ -258,7 +257,6 @@ def closed_areas(ax: Axes, areas: Sequence[Obstacle]) -> list[Polygon]:
 
 
 def _oriented(ax: Axes, domain: Domain) -> None:
-    """Set labels, directions and aspect of the first two axes."""
     across, up = domain.axes[:2]
     ax.set(xlabel=across.label, ylabel=up.label, facecolor=shade(0.07))
     ax.xaxis.set_inverted(across.positive == "down")
@@ -268,7 +266,6 @@ def _oriented(ax: Axes, domain: Domain) -> None:
 
 
 def _ground(ax: Axes, domain: Domain, solid: Sequence[Obstacle], named: bool) -> None:
-    """Draw outline, obstacles and clearance."""
     if domain.region is not None:
         for line in shapely.get_parts(_edges(domain, solid)):
             ax.plot(*shapely.get_coordinates(line).T, color=shade(0.75), linewidth=line_width(1.0))
@@ -311,7 +308,6 @@ def _clearance(ax: Axes, domain: Domain, solid: Sequence[Obstacle]) -> None:
 
 
 def _obstacles(ax: Axes, domain: Domain, solid: Sequence[Obstacle], named: bool) -> None:
-    """Draw obstacles."""
     flat = domain.dimension == 2
     along = domain.axes[2].name if domain.dimension == 3 else "the other axes"
     label = "obstacle" if flat else f"obstacle, seen along {along}"

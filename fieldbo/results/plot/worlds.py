@@ -87,7 +87,6 @@ def _profile(ax: Axes, world: World, truth: Array | None, threshold: float | Non
 
 
 def _map(ax: Axes, world: World, truth: Array | None, threshold: float | None) -> None:
-    """Draw the field over two axes; in a live world, only the sites."""
     domain = world.domain
     frame(ax, domain, named=True)
     if truth is not None:

@@ -231,10 +231,10 @@ def area_layers(run: Recorded, place: Place) -> Layers:
         As `Placement.degrees` and `Placement.metres`.
     """
     surface = _FineSurface.of(run)
-    lines = {"contours": [_placed(line, place) for line in _contours(run, surface)]}
+    lines = {"contours": [_place(line, place) for line in _contours(run, surface)]}
     if isinstance(run.result.answer, OptimumAnswer):
-        return lines | {"optimum": [_placed(_optimum(run, run.result.answer), place)]}
-    return lines | {"classes": [_placed(area, place) for area in _classes(run, run.result.answer, surface)]}
+        return lines | {"optimum": [_place(_optimum(run, run.result.answer), place)]}
+    return lines | {"classes": [_place(area, place) for area in _classes(run, run.result.answer, surface)]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +293,7 @@ class _FineSurface:
             return whole
         # Where the water is too shallow for sites, nothing is said.
         nodes = np.stack(np.meshgrid(self.x, self.y), axis=-1).reshape(-1, 2)
-        depth = _filled(bottom.depth_at(nodes).reshape(self.mean.shape))
+        depth = _fill(bottom.depth_at(nodes).reshape(self.mean.shape))
         return shapely.intersection(whole, self.positive(depth - bottom.least_depth), grid_size=self.grain)
 
     @property
@@ -330,7 +330,7 @@ class _FineSurface:
         return inside, shapely.difference(area, by, grid_size=self.grain)
 
 
-def _filled(values: Array) -> Array:
+def _fill(values: Array) -> Array:
     """Return values (m, n) in which those that are unknown are those of the nearest known ones."""
     nearest = distance_transform_edt(np.isnan(values), return_distances=False, return_indices=True)
     filled: Array = values[tuple(nearest)]
@@ -450,7 +450,7 @@ def _shared(run: Recorded) -> dict[str, Any]:
     return {"quantity": quantity.name, "unit": quantity.unit, "run": run.name, "mission": run.mission.name}
 
 
-def _placed(feature: Feature, place: Place) -> Feature:
+def _place(feature: Feature, place: Place) -> Feature:
     """Return a feature of the domain's axes in the coordinates of the output.
 
     Several lines or polygons stay several if there is but one. Polygons run counterclockwise, their holes
