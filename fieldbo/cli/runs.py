@@ -113,13 +113,10 @@ def _spent_by_ledger(record: Record, rows: Sequence[Row]) -> float | None:
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.terminal import console, says_compiling
     from fieldbo.errors import FieldboError
-    from fieldbo.runs.replay import mission_of
-    from fieldbo.runs.state import RunState
+    from fieldbo.runs.replay import replay
 
     try:
-        state = RunState(mission_of(record), record.name, scored=False)
         with when_compiling(says_compiling(console)):
-            state.replay(rows)
+            return replay(record, scored=False).agent.spent
     except FieldboError:
         return None
-    return state.agent.spent

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fieldbo.errors import RecordError, counted
 from fieldbo.messages import EndReason, Event, Order, kind_of, to_plain
-from fieldbo.record.snapshot import GrowingCopy, identity, snapshot
+from fieldbo.record.snapshot import GrowingCopy, identity, snapshot, written
 from fieldbo.record.store import (
     APPLICATION_ID,
     FORMAT,
@@ -471,13 +471,13 @@ class Tail:
         RecordError
             The record can't be read, or is damaged.
         """
-        written = _written(self.file)
-        if written == self._seen:
+        now = written(self.file)
+        if now == self._seen:
             return []
         rows = self._next() if self._rows else None
         if rows is None:
             rows = self._again()
-        self._seen = written
+        self._seen = now
         return rows
 
     def _next(self) -> list[Row] | None:
@@ -511,14 +511,3 @@ class Tail:
         if rows:
             self._last, self._digest = rows[-1].seq, digest
             self._rows += len(rows)
-
-
-def _written(file: Path) -> tuple[float, ...]:
-    numbers = list[float]()
-    for path in (file, file.with_name(f"{file.name}-wal")):
-        try:
-            now = path.stat()
-            numbers += [now.st_mtime_ns, now.st_size]
-        except OSError:
-            numbers += [0, 0]
-    return tuple(numbers)

@@ -43,11 +43,11 @@ def snapshot(file: Path) -> sqlite3.Connection:
     """
     seen = None
     for _ in range(_TRIES):
-        now = _written(file)
+        now = written(file)
         try:
             return _load(file)
         except RecordError:
-            if now == seen == _written(file):
+            if now == seen == written(file):
                 raise
             seen = now  # a log that grew while it was copied may look damaged: retry until it is stable
             time.sleep(_PAUSE_S)
@@ -179,12 +179,16 @@ def _moment(file: Path) -> tuple[int, int, bytes | None]:
     return now.st_mtime_ns, now.st_size, head
 
 
-def _written(file: Path) -> tuple[int, int]:
-    """Return values that change with every write to the log."""
-    with suppress(FileNotFoundError):
-        now = _log_of(file).stat()
-        return now.st_mtime_ns, now.st_size
-    return 0, 0
+def written(file: Path) -> tuple[int, ...]:
+    """Return numbers that change with every write to a database."""
+    numbers = list[int]()
+    for path in (file, _log_of(file)):
+        try:
+            now = path.stat()
+            numbers += [now.st_mtime_ns, now.st_size]
+        except OSError:
+            numbers += [0, 0]
+    return tuple(numbers)
 
 
 def _check_log(name: str, log: bytes, page: int, frames: int) -> None:

@@ -28,12 +28,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldbo.agent.failures import Failures
 from fieldbo.agent.inspection import inspection
 from fieldbo.belief.confidence import AnySurface, moments
 from fieldbo.domain.axes import is_depth
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import crs_of
-from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
+from fieldbo.results.answers import PROBABILITY, Answer, LevelSetAnswer, OptimumAnswer
 from fieldbo.results.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def labelled(outcome: Outcome) -> Labelled:
     names = names_of([axis.name for axis in domain.axes], taken_by(domain))
     variables = {
         name: _lay_out(domain, names, values, described)
-        for name, (values, described) in layers(outcome, outcome.surface).items()
+        for name, (values, described) in layers(outcome.answer, outcome.failures).items()
     }
     if "class" in variables:
         variables["class"] = variables["class"]._replace(fill=np.int8(-1))
@@ -93,23 +94,23 @@ def labelled(outcome: Outcome) -> Labelled:
     return maps if domain.georeference is None else _georeference(maps, domain, names)
 
 
-def layers(outcome: Outcome, surface: AnySurface) -> Layers:
-    """Return the variables of the maps over a surface, such as that of the outcome.
+def layers(answer: Answer, failures: Failures | None, surface: AnySurface | None = None) -> Layers:
+    """Return the variables of the maps over a surface, by default that of the answer.
 
     Examples
     --------
     >>> import fieldbo
     >>> result = fieldbo.run(fieldbo.load_mission("lake-level-set", {"agent": {"battery": 100}}))
-    >>> mean, attributes = layers(result, result.surface.over([[700.0, 9.0]]))["mean"]
+    >>> mean, attributes = layers(result.answer, None, result.surface.over([[700.0, 9.0]]))["mean"]
     >>> mean.shape, attributes["units"]
     ((1,), 'mg m-3')
     """
-    answer = outcome.answer
-    known = _moments(outcome, surface)
+    surface = answer.surface if surface is None else surface
+    known = _moments(answer, surface)
     known |= _classes(answer, surface) if isinstance(answer, LevelSetAnswer) else _better(answer, surface)
-    if outcome.failures is not None and outcome.failures.local:
+    if failures is not None and failures.local:
         described = {"long_name": "probability that a reading fails", "units": "1"}
-        known["failure"] = outcome.failures.at(surface.candidates), described
+        known["failure"] = failures.at(surface.candidates), described
     return known
 
 
@@ -152,9 +153,9 @@ def grid_mapping(crs: str) -> dict[str, Any]:
         return dict(crs_of(crs, "domain.crs").to_cf())
 
 
-def _moments(outcome: Outcome, surface: AnySurface) -> Layers:
-    quantity = outcome.mission.world.quantity
-    mean, sd = moments(surface, outcome.scale)
+def _moments(answer: Answer, surface: AnySurface) -> Layers:
+    quantity = answer.mission.world.quantity
+    mean, sd = moments(surface, answer.scale)
     standard_name, unit = quantity.standard_name, {"units": quantity.unit}
     return {
         "mean": (

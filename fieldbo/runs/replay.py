@@ -64,10 +64,16 @@ def load_run(run: Path | str) -> RunState:
     True
     """
     with Record(record_file(run)) as record:
-        state = RunState(mission_of(record), record.name)
-        state.replay(record.rows())
+        state = replay(record)
         if record.loss:
             warnings.warn(record.loss, stacklevel=2)
+    return state
+
+
+def replay(record: Record, mission: Mission | None = None, *, scored: bool = True) -> RunState:
+    """Return the state after all rows of a record; by default of the mission next to it."""
+    state = RunState(mission_of(record) if mission is None else mission, record.name, scored=scored)
+    state.replay(record.rows())
     return state
 
 

@@ -19,7 +19,7 @@ from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
 from fieldbo.runs.away import Away
 from fieldbo.runs.loop import Loop
-from fieldbo.runs.replay import mission_of
+from fieldbo.runs.replay import mission_of, replay
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.plausible import doubt_about_reading, earlier_values
@@ -155,8 +155,7 @@ def resume(
         _check_away(away_s, vehicles)
     if not ended:
         record.claim()
-    state = RunState(mission, record.name)
-    state.replay(record.rows())
+    state = replay(record, mission)
     if not ended:
         away = None if vehicles is None else Away.of(record, state.agent, vehicles[0].clock, away_s)
         if away is not None:
@@ -178,8 +177,7 @@ def reopens(mission: Mission, record: Record) -> bool:
     rows = record.rows()
     if _all_came_home(mission, rows) and not any(row.kind == "correction" for row in rows):
         return False  # without a replay, which may take long
-    state = RunState(mission, record.name, scored=False)
-    state.replay(rows)
+    state = replay(record, mission, scored=False)
     state.repeat_fits()
     return state.unanswered or any(vehicle.stranded for vehicle in state.agent.vehicles)
 
@@ -278,8 +276,7 @@ def correct_run(
     """
     with Record(record_file(run)) as record, one_blas_thread():
         record.claim()
-        state = RunState(mission_of(record), record.name)
-        state.replay(record.rows())
+        state = replay(record)
         event = state.agent.correction(order, value, reading)
         state.tell(event)
         if agree is not None and (question := _doubt(state.agent, event, value)):

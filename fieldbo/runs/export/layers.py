@@ -149,7 +149,7 @@ def readings(run: Recorded, place: Place) -> list[Feature]:
 
 def sites(run: Recorded, place: Place) -> list[Feature]:
     """Return one point per site, with the values of the final maps."""
-    values = {name: layer for name, (layer, _) in map_layers(run.result, run.result.surface).items()}
+    values = {name: layer for name, (layer, _) in map_layers(run.result.answer, run.result.failures).items()}
     rows = zip(*values.values(), strict=True)
     positions = place(run.mission.world.domain.sites)
     return [
@@ -395,7 +395,7 @@ def _classes(run: Recorded, answer: LevelSetAnswer, surface: _FineSurface) -> li
     inside, rest = surface.cut(rest, surface.positive(excess - SURE))
     likely_outside, likely_inside = surface.cut(rest, surface.positive(-excess))
     threshold = run.mission.world.quantity.amount(answer.user_threshold)
-    _, attributes = map_layers(run.result, run.result.surface)[PROBABILITY[answer.side]]
+    _, attributes = map_layers(run.result.answer, None)[PROBABILITY[answer.side]]
     doubtful, sure = (f"{100.0 * float(ndtr(sds)):.3g}%" for sds in (-SURE, SURE))
     chances = (
         f"below {doubtful}",

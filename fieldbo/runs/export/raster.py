@@ -211,7 +211,7 @@ class MapRaster:
         if domain.shape is not None:
             assert domain.grid_index is not None
             shape = (domain.shape[0], domain.shape[1])
-            values = map_layers(outcome, outcome.surface)
+            values = map_layers(outcome.answer, outcome.failures)
             return cls(domain.low, steps(domain), shape, domain.grid_index, values)
         step = np.full(2, domain.pitch) if domain.pitch is not None else steps(domain)
         counts = np.floor(domain.extent / step + 1e-9).astype(int) + 1
@@ -219,7 +219,8 @@ class MapRaster:
         nodes = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, 2)
         index = np.flatnonzero(domain.contains(nodes))
         with one_blas_thread():
-            values = map_layers(outcome, outcome.surface.over(nodes[index].reshape(-1, 2)))
+            surface = outcome.surface.over(nodes[index].reshape(-1, 2))
+            values = map_layers(outcome.answer, outcome.failures, surface)
         return cls(domain.low, step, (int(counts[0]), int(counts[1])), index, values)
 
     def on_grid(self, values: NDArray[np.generic], nodata: float) -> NDArray[np.generic]:
