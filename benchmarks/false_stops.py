@@ -26,7 +26,7 @@ from interval_coverage import learned
 from fieldbo import Agent, Result, load_mission
 from fieldbo._numerics.streams import stream
 from fieldbo.messages import EndReason, Stop
-from fieldbo.mission.stop_rule import StopRule
+from fieldbo.mission.rules import StopRule
 
 F1, REGRET = 0.95, 0.01
 """What makes an answer right: F1, and regret as a share of the range of the readings."""

@@ -25,8 +25,7 @@ from fieldbo import Record, load_mission, run
 from fieldbo.belief.question import Optimum
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.messages import Observation, Query, order_number
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import FAILURE_LIMIT
+from fieldbo.mission.mission import FAILURE_LIMIT, Mission
 from fieldbo.vehicles.simulated import Simulated
 
 SHARE = 0.1

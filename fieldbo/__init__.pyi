@@ -13,8 +13,8 @@ from .messages import Recharge as Recharge
 from .messages import Rejected as Rejected
 from .messages import Stop as Stop
 from .messages import Telemetry as Telemetry
-from .mission.catalogue import list_missions as list_missions
-from .mission.catalogue import list_worlds as list_worlds
+from .mission.files import list_missions as list_missions
+from .mission.files import list_worlds as list_worlds
 from .mission.load import load_mission as load_mission
 from .mission.load import load_world as load_world
 from .mission.mission import Mission as Mission

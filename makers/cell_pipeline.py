@@ -26,15 +26,17 @@ from rich.progress import track
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
-from fieldbo.world.fields.gallery.micrographs import Micrograph, f1, micrographs
 from fieldbo.world.fields.gallery.pipeline import (
     STAGES,
     VALUE,
+    Micrograph,
     MicrographPipeline,
     Settings,
     State,
     cleaned,
     denoised,
+    f1,
+    micrographs,
     segmented,
     worked,
 )

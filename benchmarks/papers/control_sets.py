@@ -28,8 +28,7 @@ from fieldbo import run
 from fieldbo.domain.controls import Controls
 from fieldbo.domain.distributions import TruncatedNormal
 from fieldbo.messages import Query
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.results.metrics import simple_regret
 from fieldbo.results.plot.figures import legend_below, new_figure, opened, save
 from fieldbo.results.plot.style import BLUE, GREEN, ORANGE, PINK, RED, SKY

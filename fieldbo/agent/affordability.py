@@ -18,7 +18,7 @@ from fieldbo.agent.ledger import Ledger
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.limits import Limit, Supply
 from fieldbo.messages import GoHome, Order, Query, Recharge
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.mission import VehicleSpec
 
 _ROUNDING = 1e-9
 

@@ -356,8 +356,8 @@ class Agent(AgentState):
         vehicle = self.vehicles[order.vehicle]
         if problem := _misfit(order, why, origin, vehicle.phase):
             raise RecordError(f"the record can't be replayed: {order.id} {problem}")
-        if origin is not Origin.OPERATOR:  # what was wanted before it was not affordable
-            vehicle.wanted.clear()
+        if origin is not Origin.OPERATOR and not vehicle.phase.between_batteries:
+            vehicle.wanted.clear()  # what was wanted before it was not affordable
         match origin:
             case Origin.OPERATOR:
                 assert isinstance(order, Query)

@@ -26,7 +26,7 @@ from fieldbo.belief.confidence import (
 from fieldbo.belief.gaps import gaps
 from fieldbo.belief.question import LevelSet, Optimum, threshold_if
 from fieldbo.messages import EndReason, Query, Stop
-from fieldbo.mission.stop_rule import CONFIRMED_F1, CONFIRMED_REGRET
+from fieldbo.mission.rules import CONFIRMED_F1, CONFIRMED_REGRET
 from fieldbo.policies.acquisition import straddle
 from fieldbo.policies.contract import Decision, State
 

@@ -319,7 +319,8 @@ class Covering:
     def noticed(self) -> Mask:
         """Readings (n,) that stand out and are the highest within a spacing, bool: one for each patch met."""
         y, stands = self.readings.values, self.standing > _STANDS_OUT * self.readings.sd
-        return stands & (np.where(self.readings.squares <= self.spacing**2, y, -np.inf).max(axis=1) == y)
+        highest = np.where(self.readings.squares <= self.spacing**2, y, -np.inf).max(axis=1) == y
+        return np.asarray(stands & highest)
 
     def leads(self, *, with_best: bool = False) -> Array:
         """Return the probability (N,) of a higher value near the readings that were `noticed`.

@@ -34,10 +34,9 @@ def check(
 ) -> None:
     """Show how fieldbo reads a mission, world or vehicle file, or say what is wrong and how to fix it."""
     from fieldbo.errors import InputError
-    from fieldbo.mission.catalogue import list_missions, list_worlds
     from fieldbo.mission.description import describe_world
+    from fieldbo.mission.files import list_missions, list_worlds, read_toml
     from fieldbo.mission.load import load_world
-    from fieldbo.mission.toml import read_toml
 
     path = _path(file)
     content = read_toml(path) if path is not None and (path.exists() or path.suffix == ".toml") else {}
@@ -80,7 +79,7 @@ def check(
 
 def _path(given: str) -> Path | None:
     """Return the file that was given, or the one in a folder; None if only a name can be meant."""
-    from fieldbo.mission.catalogue import list_missions, list_worlds
+    from fieldbo.mission.files import list_missions, list_worlds
 
     folder = Path(given)
     if not folder.is_dir():

@@ -158,7 +158,7 @@ def _record(run: str, arguments: Sequence[str], out: Path | None, say: Callable[
     """Return the record of a run, or of the mission that this starts with the arguments, and says so."""
     from fieldbo.console.server import NotStartedError, start
     from fieldbo.errors import InputError
-    from fieldbo.mission.catalogue import list_missions
+    from fieldbo.mission.files import list_missions
     from fieldbo.record.store import record_file
     from fieldbo.runs.folder import next_folder
 

@@ -62,7 +62,7 @@ def missions(
     from rich.table import Table
 
     from fieldbo.cli.terminal import console
-    from fieldbo.mission.catalogue import list_missions, shipped
+    from fieldbo.mission.files import list_missions, shipped
 
     files = list_missions()
     theirs = shipped("missions").resolve()
@@ -94,6 +94,6 @@ def _grouped(files: Mapping[str, Path]) -> dict[str, dict[str, str]]:
 
 
 def _titles(files: Mapping[str, Path]) -> dict[str, str]:
-    from fieldbo.mission.toml import read_toml
+    from fieldbo.mission.files import read_toml
 
     return {name: str(read_toml(file).get("title", "")) for name, file in sorted(files.items())}

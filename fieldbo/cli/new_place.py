@@ -27,10 +27,10 @@ def make_place(
 ) -> list[str]:
     """Make a place on the Earth."""
     from fieldbo.errors import InputError, counted
-    from fieldbo.mission.catalogue import name_of
+    from fieldbo.mission.files import name_of
     from fieldbo.mission.new.mission import LevelSetMission
     from fieldbo.mission.new.place import Extent
-    from fieldbo.mission.new.place_world import PlaceSurvey, make_place_world
+    from fieldbo.mission.new.survey import PlaceSurvey, make_place_world
     from fieldbo.results import plot
 
     assumed: list[str] = []

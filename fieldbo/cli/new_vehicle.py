@@ -37,8 +37,7 @@ def vehicle(
 ) -> None:
     """Write a vehicle file that lists and explains every setting, with its default or what fits the world."""
     from fieldbo.errors import InputError
-    from fieldbo.mission.catalogue import name_of
-    from fieldbo.mission.files import write_whole
+    from fieldbo.mission.files import name_of, write_whole
     from fieldbo.mission.load import load_world
     from fieldbo.vehicles.kinds import LINKS
     from fieldbo.vehicles.proposals import proposed, stands_upright

@@ -347,8 +347,7 @@ def _reject(options: Mapping[str, Any], whose: str, when: str) -> None:
 def _cell(name: str, table: dict[str, Any], given: Mapping[str, Any], overwrite: bool) -> list[str]:
     """Make a factory cell."""
     from fieldbo.errors import InputError
-    from fieldbo.mission.new.cell import make_cell
-    from fieldbo.mission.new.cell_table import CellTable, control_set_of, module_of, setting_of
+    from fieldbo.mission.new.cell import CellTable, control_set_of, make_cell, module_of, setting_of
     from fieldbo.world.readings import column_names
 
     sample_cost, cost_unit, goal = given["sample-cost"], given["cost-unit"], given["goal"]

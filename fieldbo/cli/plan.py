@@ -267,7 +267,7 @@ def _flights(
 
 
 def _is_mission(source: str) -> bool:
-    from fieldbo.mission.catalogue import list_missions
+    from fieldbo.mission.files import list_missions
 
     return source.endswith(".toml") or source in list_missions()
 

@@ -63,8 +63,8 @@ def policies(
 def _default(name: str) -> str:
     """Return which policy is the default for a mission, why, and how the mission can name it."""
     from fieldbo.mission.default_policy import default_policy
+    from fieldbo.mission.files import toml_text
     from fieldbo.mission.load import load_mission, own_settings
-    from fieldbo.mission.toml import toml_text
 
     mission = load_mission(name)
     default = default_policy(mission.question, mission.world, mission.costs)

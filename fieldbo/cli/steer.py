@@ -110,7 +110,7 @@ def _areas(text: str, domain: Domain) -> list[Obstacle]:
     """Return the areas in a file, or the one whose corners a text holds."""
     from fieldbo.domain.obstacles import Obstacle, simple_polygon
     from fieldbo.errors import InputError
-    from fieldbo.mission.areas import NAME, areas_in
+    from fieldbo.mission.shapes import NAME, areas_in
 
     where = "fieldbo steer RUN no-go AREA"
     if ";" not in text:

@@ -11,8 +11,7 @@ def worlds() -> None:
     from rich.table import Table
 
     from fieldbo.cli.terminal import console
-    from fieldbo.mission.catalogue import list_worlds
-    from fieldbo.mission.toml import read_toml
+    from fieldbo.mission.files import list_worlds, read_toml
 
     table = Table(box=None, pad_edge=False)
     table.add_column("world", no_wrap=True)

@@ -26,7 +26,7 @@ from fieldbo.console.view import View
 from fieldbo.domain.obstacles import Obstacle, simple_polygon
 from fieldbo.errors import FieldboError, InputError
 from fieldbo.messages import Action, Answer, Command
-from fieldbo.mission.areas import NAME
+from fieldbo.mission.shapes import NAME
 from fieldbo.runs.steer import append, commands_file, level_in
 from fieldbo.vehicles.dialogue import number_in
 from fieldbo.vehicles.plausible import reading_in

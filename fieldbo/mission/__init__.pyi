@@ -1,6 +1,5 @@
-from .catalogue import list_missions as list_missions
-from .catalogue import list_worlds as list_worlds
-from .hold import Hold as Hold
+from .files import list_missions as list_missions
+from .files import list_worlds as list_worlds
 from .kinds import COSTS as COSTS
 from .kinds import FIELDS as FIELDS
 from .kinds import POLICIES as POLICIES
@@ -8,8 +7,9 @@ from .kinds import Registry as Registry
 from .load import load_mission as load_mission
 from .load import load_world as load_world
 from .mission import Mission as Mission
+from .mission import Recharging as Recharging
+from .mission import VehicleSpec as VehicleSpec
+from .mission import WhenLost as WhenLost
 from .prior import Prior as Prior
 from .prior import aged as aged
-from .vehicle_spec import Recharging as Recharging
-from .vehicle_spec import VehicleSpec as VehicleSpec
-from .vehicle_spec import WhenLost as WhenLost
+from .rules import Hold as Hold

@@ -13,14 +13,13 @@ from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted
-from fieldbo.mission.hold import check_holds
 from fieldbo.mission.prior import Prior
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.rules import check_holds
 from fieldbo.policies.contract import THIS_POLICY
-from fieldbo.world.mean_file import check_covers
+from fieldbo.world.raster import check_covers
 
 if TYPE_CHECKING:
-    from fieldbo.mission.mission import Mission
+    from fieldbo.mission.mission import Mission, VehicleSpec
 
 MOST_READINGS = "most_readings_per_site"
 """The key that every policy's table may have."""

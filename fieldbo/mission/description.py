@@ -15,9 +15,8 @@ from fieldbo.domain.distributions import Distribution, TruncatedNormal
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.words import extent_text, place_text
 from fieldbo.errors import counted
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.stop_rule import CONFIRMED_F1, CONFIRMED_REGRET
-from fieldbo.mission.vehicle_spec import FAILURE_LIMIT, VehicleSpec
+from fieldbo.mission.mission import FAILURE_LIMIT, Mission, VehicleSpec
+from fieldbo.mission.rules import CONFIRMED_F1, CONFIRMED_REGRET
 from fieldbo.world.world import World
 
 _MOST_NAMES = 8

@@ -14,11 +14,10 @@ from fieldbo.domain.axes import Axis, is_depth, is_height
 from fieldbo.errors import InputError
 from fieldbo.mission.schema import PriorFile
 from fieldbo.world.logs.columns import describe_columns
-from fieldbo.world.logs.log import Log, read_log
+from fieldbo.world.logs.log import Log, bare, read_log
 from fieldbo.world.logs.survey import survey_from_log
 from fieldbo.world.logs.times import IN_UTC, column_of_time, has_offset, times_in, times_of
-from fieldbo.world.logs.units import bare
-from fieldbo.world.mean_file import value_column
+from fieldbo.world.raster import value_column
 from fieldbo.world.readings import column_cells, column_names, read_readings
 from fieldbo.world.world import World
 

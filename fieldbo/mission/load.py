@@ -19,14 +19,13 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.amounts import amount, is_share
-from fieldbo.mission.catalogue import find, is_path, list_missions, list_worlds
 from fieldbo.mission.checks import check_noise
 from fieldbo.mission.default_policy import AUTO, DEFAULTS, default_policy
+from fieldbo.mission.files import find, is_path, list_missions, list_worlds, made, read_toml, short_path
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.mission import Mission
+from fieldbo.mission.mission import Mission, VehicleSpec, within_reach
 from fieldbo.mission.prior import Prior
 from fieldbo.mission.prior_file import load_prior, plain_prior
-from fieldbo.mission.reach import within_reach
 from fieldbo.mission.schema import (
     AgentFile,
     AnyPolicyFile,
@@ -37,8 +36,6 @@ from fieldbo.mission.schema import (
     QuantileFile,
     ShareFile,
 )
-from fieldbo.mission.toml import made, read_toml, short_path
-from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.mission.world_file import load_world, place_in, world_from
 from fieldbo.policies.contract import Policy
 from fieldbo.validation import validated

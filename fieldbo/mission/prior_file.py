@@ -25,7 +25,7 @@ from fieldbo.mission.world_file import load_world
 from fieldbo.record.readings import read_readings
 from fieldbo.record.record import Record
 from fieldbo.record.store import changed_files, record_file
-from fieldbo.world.mean_file import read_mean
+from fieldbo.world.raster import read_mean
 from fieldbo.world.readings import inside
 from fieldbo.world.world import World
 

@@ -29,11 +29,10 @@ from fieldbo.errors import InputError
 from fieldbo.field_texts import schema_with_texts
 from fieldbo.mission.amounts import Amount, AmountOrNothing
 from fieldbo.mission.default_policy import AUTO
-from fieldbo.mission.hold import Hold
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
-from fieldbo.mission.stop_rule import StopRule
-from fieldbo.mission.vehicle_spec import FAILURE_LIMIT, Margin, Recharging, TimeLimit, WhenLost
-from fieldbo.world.disturbances import Disturbances
+from fieldbo.mission.mission import FAILURE_LIMIT, Margin, Recharging, TimeLimit, WhenLost
+from fieldbo.mission.rules import Hold, StopRule
+from fieldbo.world.world import Disturbances
 
 MOST = 100_000
 """Largest number of a world's sites, and of initial readings."""

@@ -285,18 +285,24 @@ class Record:
         connection = sqlite3.connect(self.file, isolation_level=None)
         try:
             connection.execute("PRAGMA synchronous = FULL")
-            latest = connection.execute(_LATEST_DIGEST).fetchone()[0]
-            if latest != self._digest:  # new rows would not continue the ones that were read
-                raise RecordError(
-                    f"{self.file} can't be written: its last row differs from the one that was read. Another "
-                    "program writes to it, or the log next to it (-wal) belongs to another file"
-                )
+            self._check_continues(connection)
             self._counter = Counter(self.file)
         except BaseException:
             connection.close()
             raise
         self._connection.close()
         self._lock, self._connection = lock, connection
+
+    def _check_continues(self, connection: sqlite3.Connection) -> None:
+        """Raise a `RecordError` unless new rows would continue the ones that are known.
+
+        A lock can fail: somebody may delete its file, and some network drives have none.
+        """
+        if connection.execute(_LATEST_DIGEST).fetchone()[0] != self._digest:
+            raise RecordError(
+                f"{self.file} can't be written: its last row differs from the one that is known here. "
+                "Another program writes to it, or the log next to it (-wal) belongs to another file"
+            )
 
     def _append(self, rows: Iterable[tuple[str, str | None, int | None, Mapping[str, Any]]]) -> None:
         self.claim()
@@ -311,6 +317,7 @@ class Record:
             entries.append((*entry, digest))
         try:
             self._connection.execute("BEGIN IMMEDIATE")
+            self._check_continues(self._connection)
             self._connection.executemany(
                 "INSERT INTO log (time_utc, kind, order_id, part, body, digest) VALUES (?, ?, ?, ?, ?, ?)",
                 entries,

@@ -30,7 +30,7 @@ from fieldbo.messages import (
     Telemetry,
     order_number,
 )
-from fieldbo.mission.vehicle_spec import FAILURE_LIMIT
+from fieldbo.mission.mission import FAILURE_LIMIT
 from fieldbo.results.answers import Answer, OptimumAnswer, answer_of
 from fieldbo.results.contradictions import contradictions, reread
 from fieldbo.results.curve import contradiction

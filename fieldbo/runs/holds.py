@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.steering import concerned
 from fieldbo.messages import Action, Command, Telemetry
-from fieldbo.mission.hold import Hold, Zone
+from fieldbo.mission.rules import Hold, Zone
 
 _SILENT_S = 120.0
 """Time without a value after which an operator may end a hold: its sensor may be broken."""

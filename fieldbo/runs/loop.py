@@ -164,8 +164,10 @@ class Loop:
                     vehicle.send(given)
             self.recalled.setdefault(number, []).extend(new)
         for answer in self.state.entered:  # the process died before they had an outcome
+            vehicle = self.vehicles[agent.issued[answer.order].order.vehicle]
             with suppress(InputError):
-                self.vehicles[agent.issued[answer.order].order.vehicle].take(replace(answer, confirmed=True))
+                vehicle.take(replace(answer, confirmed=True))
+            self._receive(vehicle.events(0.0))
         self._take_back()
         self._recall_lost()
         self._report_step()
@@ -230,7 +232,10 @@ class Loop:
                 self._command(entry)
 
     def _answer(self, answer: Answer) -> None:
-        """Record a person's answer, and give it to the vehicle of its order, which may refuse it."""
+        """Record a person's answer, and give it to the vehicle of its order, which may refuse it.
+
+        What it amounts to is taken at once: nobody listens to a vehicle whose part is over.
+        """
         issued = self.state.agent.issued.get(answer.order)
         try:
             if issued is None:
@@ -240,6 +245,8 @@ class Loop:
             fix = f"; {error.fix}" if error.fix else ""
             answer = replace(answer, refused=f"{error.problem}{fix}")
         self._receive([answer])
+        if issued is not None and not answer.refused:
+            self._receive(self.vehicles[issued.order.vehicle].events(0.0))
 
     def _command(self, command: Command) -> None:
         for named in self.holds.named(command):
@@ -271,7 +278,10 @@ class Loop:
                 self.vehicles[number].cancel(order)
 
     def _listen(self) -> None:
-        """Receive the events of each awaited or paused vehicle once; wait a little if there are none."""
+        """Receive the events of each awaited or paused vehicle once; wait a little if there are none.
+
+        A vehicle whose part is over may still report, or correct, what its orders brought.
+        """
         began_s, waits = self.clock.now_s(), not self.state.awaited
         for number in self.state.awaited:
             self._receive(self.recalled.pop(number, []) or self.vehicles[number].events(_WAIT_S))
@@ -279,6 +289,8 @@ class Loop:
         for number in [number for number in self.state.paused if number not in self.state.awaited]:
             self._receive(self.vehicles[number].events(_WAIT_S))
             self._bring_home(number)
+        for number in sorted(self.state.stops.keys() - set(self.state.awaited)):
+            self._receive(_of_orders(self.vehicles[number].events(0.0)))
         if waits:  # some vehicles return at once
             self.clock.sleep(began_s + _WAIT_S - self.clock.now_s())
 
@@ -349,6 +361,11 @@ class Loop:
     def _report_step(self) -> None:
         if self.on_step is not None and self.state.curve:
             self.on_step(self.state.curve[-1])
+
+
+def _of_orders(events: Sequence[Event]) -> list[Event]:
+    """Return what events say about orders, without telemetry."""
+    return [event for event in events if not isinstance(event, Telemetry)]
 
 
 def _part(event: Event) -> tuple[str, int] | None:

@@ -18,10 +18,10 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Frame, Ground, example
 from fieldbo.domain.ground import ground_of
 from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.mission.files import read_toml
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
 from fieldbo.mission.load import read_mission
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.toml import read_toml
 from fieldbo.record.record import Record
 from fieldbo.record.store import MISSION, Row, changed_files, record_file
 from fieldbo.results.result import Result

@@ -25,8 +25,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import Event, Observation, Order, Query, Stop
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.policies.contract import Policy, State
 from fieldbo.policies.level_set.rivals import Straddle
 from fieldbo.vehicles.simulated import Simulated

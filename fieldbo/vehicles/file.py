@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fieldbo.errors import InputError, UnknownNameError
-from fieldbo.mission.toml import made, read_toml
+from fieldbo.mission.files import made, read_toml
 from fieldbo.validation import validated
 from fieldbo.vehicles.kinds import LINKS, VEHICLES
 from fieldbo.vehicles.remote.link import Link

@@ -1,6 +1,7 @@
-from .disturbances import Disturbances as Disturbances
 from .fields.base import Field as Field
 from .fields.base import FieldKind as FieldKind
+from .fields.files import GridTable as GridTable
+from .fields.files import RasterField as RasterField
 from .fields.function import Function as Function
 from .fields.gallery.airfoil import AirfoilNoise as AirfoilNoise
 from .fields.gallery.cracks import Cracks as Cracks
@@ -10,11 +11,10 @@ from .fields.gallery.mlp import MLPTraining as MLPTraining
 from .fields.gallery.pipeline import MicrographPipeline as MicrographPipeline
 from .fields.gallery.tracer import Tracer as Tracer
 from .fields.gp_draw import GPDraw as GPDraw
-from .fields.gp_mean import GPMean as GPMean
-from .fields.grid_table import GridTable as GridTable
-from .fields.raster import RasterField as RasterField
+from .fields.gp_draw import GPMean as GPMean
 from .fields.table import Table as Table
 from .raster import Raster as Raster
 from .raster import read_raster as read_raster
+from .world import Disturbances as Disturbances
 from .world import Quantity as Quantity
 from .world import World as World

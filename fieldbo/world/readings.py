@@ -10,8 +10,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
-from fieldbo.world.logs.text import LEAST_READINGS, fix_of_limit, read_text
-from fieldbo.world.logs.units import Row
+from fieldbo.world.logs.log import LEAST_READINGS, Row, fix_of_limit, read_text
 
 
 @dataclass(frozen=True, eq=False)

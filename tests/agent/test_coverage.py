@@ -14,7 +14,7 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Stop
-from fieldbo.mission.stop_rule import StopRule
+from fieldbo.mission.rules import StopRule
 from fieldbo.policies import EI, Scout, Straddle, Tour, TruVaR
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.testing import small_mission, small_world

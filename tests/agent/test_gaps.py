@@ -11,7 +11,7 @@ from fieldbo.agent.stopping import verdict
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, ShareOfMaximum
 from fieldbo.messages import EndReason, Stop
-from fieldbo.mission.stop_rule import StopRule
+from fieldbo.mission.rules import StopRule
 from fieldbo.policies.baselines import Lawnmower
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.level_set.rivals import MaximumVariance, Straddle

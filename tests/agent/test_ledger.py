@@ -25,8 +25,7 @@ from fieldbo.costs.euclidean import Euclidean
 from fieldbo.costs.flight import Flight
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.level_set.rivals import MaximumVariance
 from fieldbo.results.notes import _unexplained
@@ -34,7 +33,7 @@ from fieldbo.results.report import _against_plan
 from fieldbo.results.result import Result
 from fieldbo.runs.runner import run
 from fieldbo.testing.small import drive, small_world
-from fieldbo.world.disturbances import Disturbances
+from fieldbo.world.world import Disturbances
 
 
 def world(shape=(11,), seconds=1.0, sampling=1.0, **changes):

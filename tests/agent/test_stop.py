@@ -18,7 +18,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Rejected, Stop
-from fieldbo.mission.stop_rule import StopRule
+from fieldbo.mission.rules import StopRule
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR

@@ -42,8 +42,7 @@ from fieldbo.runs.folder import begin
 from fieldbo.runs.replay import load_run
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_chain, small_mission, small_world
-from fieldbo.world.mean_file import read_mean
-from fieldbo.world.raster import read_raster
+from fieldbo.world.raster import read_mean, read_raster
 
 rasterio = pytest.importorskip("rasterio")
 

@@ -25,9 +25,8 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason
-from fieldbo.mission.mission import Mission
+from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.mission.new.survey import Survey, make_world
-from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR

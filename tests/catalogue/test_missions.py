@@ -6,8 +6,8 @@ from checkout import ROOT
 from tiers import swept
 
 import fieldbo
+from fieldbo.mission.files import read_toml
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.toml import read_toml
 
 GUARDS = (
     "cell-growth",

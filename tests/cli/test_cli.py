@@ -23,7 +23,7 @@ from waiting import SLOW_S, until
 import fieldbo
 from fieldbo._numerics import compiled as loops
 from fieldbo.cli import app
-from fieldbo.mission.catalogue import shipped
+from fieldbo.mission.files import shipped
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.schema import json_schema
 from fieldbo.record.record import Record

@@ -20,9 +20,9 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, UnknownNameError
+from fieldbo.mission.files import made
 from fieldbo.mission.kinds import COSTS
 from fieldbo.mission.schema import json_schema
-from fieldbo.mission.toml import made
 from fieldbo.testing import small_world
 
 WALL = [Axis("along", "m", 0.0, 20.0), Axis("height", "m", 0.0, 10.0)]

@@ -23,8 +23,7 @@ from fieldbo.testing import small_cell, small_mission, small_world
 from fieldbo.testing.small import Hills
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.simulated import Simulated
-from fieldbo.world.disturbances import Disturbances
-from fieldbo.world.world import Quantity, World
+from fieldbo.world.world import Disturbances, Quantity, World
 
 
 def logging_world(along=Along(every_m=0.5), **changes):  # noqa: B008

@@ -27,9 +27,9 @@ from fieldbo.domain.ground import ProjectedGround
 from fieldbo.domain.lattice import lattice
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
-from fieldbo.mission.bathymetry import read_bottom
 from fieldbo.mission.description import describe_world
 from fieldbo.mission.shapes import Shape, write_shapes
+from fieldbo.mission.world_file import read_bottom
 from fieldbo.results.plot import path_picture, world_picture
 from fieldbo.testing import WorldContract, small_mission, small_world
 from fieldbo.vehicles.mavlink.geofence import geofence

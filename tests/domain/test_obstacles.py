@@ -20,8 +20,8 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.free_space import FreeSpace
 from fieldbo.domain.obstacles import Obstacle, simple_polygon
 from fieldbo.errors import InputError
-from fieldbo.mission.toml import toml_text
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.files import toml_text
+from fieldbo.mission.mission import VehicleSpec
 from fieldbo.results import maps
 from fieldbo.testing.small import small_mission, small_world
 

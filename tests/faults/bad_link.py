@@ -32,8 +32,7 @@ from fieldbo.messages import (
     kind_of,
     to_plain,
 )
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import VehicleSpec, WhenLost
+from fieldbo.mission.mission import Mission, VehicleSpec, WhenLost
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.level_set.rivals import MaximumVariance
 from fieldbo.record.store import Row

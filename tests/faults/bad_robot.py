@@ -29,8 +29,7 @@ from direct_link import Guided, Near, Streaming, Wire
 
 from fieldbo.errors import VehicleError
 from fieldbo.messages import Observation, Query
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import Recharging, WhenLost
+from fieldbo.mission.mission import Mission, Recharging, WhenLost
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.level_set.rivals import MaximumVariance
 from fieldbo.record.record import Record

@@ -34,15 +34,13 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.errors import InputError
+from fieldbo.mission.files import made
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.toml import made
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.runs.loop import BrokenOffError
 from fieldbo.runs.runner import run
 from fieldbo.testing.small import Hills
-from fieldbo.world.disturbances import Disturbances
-from fieldbo.world.world import Quantity, World
+from fieldbo.world.world import Disturbances, Quantity, World
 
 FAULTS = ("overdrawn", "not home", "legs through obstacles", "errors")
 SLOW = {"entropy-search", "minimum-regret-search", "max-value-entropy-search", "truvar", "rollout"}

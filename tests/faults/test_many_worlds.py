@@ -13,7 +13,7 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.runs.runner import run
-from fieldbo.world.disturbances import Disturbances
+from fieldbo.world.world import Disturbances
 
 
 @pytest.mark.parametrize("seeds", seed_blocks(300, 50, today=5), indirect=True)

@@ -23,8 +23,7 @@ from fieldbo.domain.distributions import TruncatedNormal, halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Observation, Query
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.policies import acquisition
 from fieldbo.policies.chains import arm_tree as tree
 from fieldbo.policies.chains import depths, lambo

@@ -14,8 +14,7 @@ import fieldbo
 from fieldbo.costs.chain import Modular, Module
 from fieldbo.domain.distributions import TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
-from fieldbo.mission.new.cell import fitted_law, make_cell
-from fieldbo.mission.new.cell_table import CellTable
+from fieldbo.mission.new.cell import CellTable, fitted_law, make_cell
 from fieldbo.results import maps
 
 N = 48

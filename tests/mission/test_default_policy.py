@@ -15,10 +15,9 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.messages import Query
-from fieldbo.mission.catalogue import list_missions
 from fieldbo.mission.default_policy import default_policy
+from fieldbo.mission.files import list_missions, made
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.toml import made
 from fieldbo.testing import small_chain, small_mission, small_world
 
 AUTO = {"policy": {"kind": "auto"}}

@@ -10,7 +10,7 @@ import shapely
 from pyproj import Transformer
 
 from fieldbo.errors import InputError
-from fieldbo.mission.new.layers import read_layer
+from fieldbo.mission.shapes import read_layer
 
 EXAMPLES = Path(importlib.util.find_spec("libpysal").origin).parent / "examples"
 

@@ -15,7 +15,7 @@ import fieldbo
 from fieldbo.cli import app
 from fieldbo.domain.lattice import lattice
 from fieldbo.errors import InputError
-from fieldbo.world.mean_file import Reprojected, check_covers, read_mean
+from fieldbo.world.raster import Reprojected, check_covers, read_mean
 
 WEB = "EPSG:3857"
 DOMAIN = lattice(LAKE, 20.0, crs=UTM)

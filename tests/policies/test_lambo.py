@@ -20,8 +20,7 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Lost, Query, Rejected, Stop
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.policies.chains.arm_tree import arms_of
 from fieldbo.policies.chains.bandit_state import BanditState
 from fieldbo.policies.chains.lambo import LaMBO

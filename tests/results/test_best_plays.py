@@ -26,8 +26,7 @@ from fieldbo.domain.distributions import TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.messages import Query, Rejected
-from fieldbo.mission.mission import Mission
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.control_sets.search import free_samples
 from fieldbo.results import plot

@@ -207,7 +207,7 @@ def test_between_very_many_sites_the_nearest_ones_suffice(monkeypatch):
     (draw,) = FieldSource(mission, 0).draw([0])
     whole = draw.field(mission).values(line)
     for name, number in {"_WHOLE": 50, "_NEAR": 32}.items():
-        monkeypatch.setattr(f"fieldbo.world.fields.joint_draw.{name}", number)
+        monkeypatch.setattr(f"fieldbo.world.fields.gp_draw.{name}", number)
     field = draw.field(mission)
     np.testing.assert_allclose(field.values(line), whole, atol=0.02)
     assert field.values(line)[7] == field.values(line[7:8])[0]

@@ -1007,6 +1007,28 @@ def test_a_correction_on_the_way_home_undoes_the_answer_too():
     assert resume(other).end_reason is not None
 
 
+class Later(Simulated):
+    """A simulated vehicle that corrects its first reading when its part has long been over."""
+
+    polls = 0
+
+    def events(self, timeout_s):
+        self.polls += not self._waiting
+        late = [Correction("run/0", 0, [0.25])] if self.polls == 3 else []
+        return [*super().events(timeout_s), *late]
+
+
+def test_a_vehicle_corrects_a_reading_after_its_part_is_over(tmp_path):
+    loaded = small_mission(battery=30.0)
+    loaded = replace(loaded, vehicles=(replace(loaded.vehicles[0], battery=3.0), *loaded.vehicles))
+    with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
+        result = run(loaded, [Later(loaded, 0), Simulated(loaded, 1)], record)
+        rows = [row.kind for row in record.rows()]
+
+    assert rows.index("stop") < rows.index("correction") < rows.index("end")
+    assert result.observations[0].values.tolist() == [0.25]
+
+
 # -- values that are far from all others ---------------------------------------------------------------------
 
 

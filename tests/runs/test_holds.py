@@ -15,7 +15,7 @@ import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
 from fieldbo.messages import Action, Telemetry
-from fieldbo.mission.hold import Hold, Zone
+from fieldbo.mission.rules import Hold, Zone
 from fieldbo.record.record import Record
 from fieldbo.runs.folder import begin
 from fieldbo.runs.holds import Holds

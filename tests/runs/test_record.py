@@ -554,6 +554,22 @@ def test_only_one_process_may_write_at_a_time(tmp_path):
         assert [row.order for row in third.rows()] == ["run/0", "run/1"]
 
 
+def test_without_the_lock_file_two_writers_do_not_spoil_a_record(tmp_path):
+    """Somebody tidied the folder, and started a second planner: the first one stops at its next row."""
+    path = tmp_path / "run.sqlite"
+    with Record.create(path, "run", {}) as first:
+        first.note("first")
+        path.with_suffix(".lock").unlink()
+        with Record(path) as second:
+            second.note("second")
+            with pytest.raises(RecordError, match="Another program writes to it"):
+                first.note("lost")
+            second.note("third")
+    with Record(path) as record:
+        assert [row.body["text"] for row in record.rows()] == ["first", "second", "third"]
+        assert (record.loss, record.copied) == ("", False)
+
+
 def test_a_new_writer_continues_after_rows_written_by_others(tmp_path):
     path = tmp_path / "run.sqlite"
     with Record.create(path, "run", {}) as first:
@@ -642,7 +658,7 @@ def test_a_record_is_not_written_if_its_rows_differ_from_those_read(died, monkey
         patch.setattr(record_module, "snapshot", lambda file: snapshot(without_log))
         with Record(died) as record:
             assert len(record.rows()) < len(before)
-            with pytest.raises(RecordError, match="its last row differs from the one that was read"):
+            with pytest.raises(RecordError, match="its last row differs from the one that is known here"):
                 record.claim(accept_loss=True)
     assert not died.with_suffix(".lock").exists()
     assert Record(died).rows() == before

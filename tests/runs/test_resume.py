@@ -25,7 +25,7 @@ from fieldbo.belief.model import Model
 from fieldbo.cli.resume import continuing
 from fieldbo.errors import InputError, RecordError, VehicleError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Rejected, Telemetry
-from fieldbo.mission.stop_rule import StopRule
+from fieldbo.mission.rules import StopRule
 from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.control_sets.subsets import Subsets

@@ -29,7 +29,7 @@ from fieldbo.messages import (
     Telemetry,
     to_plain,
 )
-from fieldbo.mission.toml import toml_text
+from fieldbo.mission.files import toml_text
 from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR

@@ -11,6 +11,7 @@ from io import StringIO
 import numpy as np
 import pytest
 import shapely
+from batteries import mission_with
 from typer.testing import CliRunner
 from underway import Underway, command, commands_in, steered
 from waiting import SLOW_S
@@ -22,7 +23,7 @@ from fieldbo.cli import app
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, RefusedError, UnconfirmedError
 from fieldbo.messages import Action, Command, Lost, Query, Telemetry, from_plain, to_plain
-from fieldbo.mission.areas import areas_in
+from fieldbo.mission.shapes import areas_in
 from fieldbo.record.record import Record
 from fieldbo.results.tables import ledger_table
 from fieldbo.runs.folder import begin
@@ -504,6 +505,24 @@ def test_a_wanted_site_that_was_taken_back_by_a_pause_is_asked_for_again(mission
     assert [row.message.site.tolist() for row in orders] == [wanted, wanted]
     read = [row.order for row in rows if row.kind == "observation" and row.body["message"]["values"]]
     assert orders[-1].order in read
+
+
+def test_a_site_wanted_while_the_battery_is_changed_is_next_although_the_process_died(tmp_path):
+    mission, wanted = mission_with(2, battery=16.0), [2.0, 1.0]
+    whole, _, rows = steered(mission, tmp_path, {14: command("next", site=wanted)})
+    kinds = [row.kind for row in rows]
+    given = kinds.index("command")
+    changed = next(k for k in range(given, len(rows)) if kinds[k] == "recharge")
+    assert kinds[:given].count("go-home") == 1  # it is on its way to the other battery
+
+    for cut in range(given + 1, changed + 3):
+        state = RunState(mission, "run")
+        state.replay(rows[:cut])
+        assert [site.tolist() for site in state.agent.vehicles[0].wanted] == [wanted]
+    after = next(row for row in rows[changed:] if row.kind == "query")
+    assert (after.message.site.tolist(), after.body["why"]) == (wanted, {"operator": "next"})
+    state.replay(rows[cut:])
+    assert state.agent.spent == whole.cost
 
 
 def test_a_wanted_site_is_refused_if_those_before_it_leave_too_little():

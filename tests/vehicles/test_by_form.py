@@ -2,12 +2,13 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from fieldbo.errors import InputError
-from fieldbo.messages import Answer, Correction, Observation, Query, Rejected, from_plain, to_plain
+from fieldbo.messages import Answer, Correction, Observation, Query, Rejected, from_plain, kind_of, to_plain
 from fieldbo.record.record import Record
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.runner import resume, run
@@ -132,11 +133,12 @@ def test_an_answer_survives_its_plain_form():
 
 
 class Persons(ByForm):
-    """A form whose people answer each order with the true value, and correct the third one later."""
+    """A form whose people answer each order with the true value, and later correct some."""
 
-    def __init__(self, mission, file):
-        super().__init__(mission)
+    def __init__(self, mission, file, number=0, corrected=(("run/2", 0.25),)):
+        super().__init__(mission, number)
         self.file, self.answered, self.stop_after = file, 0, None
+        self.corrected = corrected
 
     def events(self, timeout_s):
         if self.answered == self.stop_after:
@@ -150,7 +152,8 @@ class Persons(ByForm):
             append(self.file, answer(str(order.id), value, confirmed=True))  # the second phone
             self.answered += 1
             if self.answered == 4:
-                append(self.file, answer("run/2", 0.25, corrects=True, confirmed=True))
+                for order, right in self.corrected:
+                    append(self.file, answer(order, right, corrects=True, confirmed=True))
         return super().events(0.0)
 
 
@@ -185,3 +188,37 @@ def test_an_answer_that_was_recorded_counts_although_the_process_died_before_its
     observed = [o for o in resumed.observations if o.order == outstanding]
     assert [o.values.tolist() for o in observed] == [[accepted.value]]
     assert isinstance(observed[0], Observation)
+
+
+def test_a_reading_of_people_whose_part_is_over_is_corrected(mission, tmp_path):
+    (spec,), file, right = mission.vehicles, tmp_path / "run.sqlite", (("run/0", 0.25),)
+    mission = replace(mission, vehicles=(replace(spec, battery=3.0), spec))
+    with Record.create(file, "run", {"vehicles": [{"kind": "by-form"}] * 2}) as record:
+        people = [Persons(mission, commands_file(file), number, right) for number in (0, 1)]
+        result = run(mission, people, record=record)
+        kinds = [row.kind for row in record.rows()]
+
+    assert kinds.index("stop") < kinds.index("correction")
+    assert result.observations[0].values.tolist() == [0.25]
+
+
+@pytest.mark.parametrize("died_after", ["answer", "correction"])
+def test_the_last_of_two_corrections_counts_although_the_process_died(
+    mission, tmp_path, monkeypatch, died_after
+):
+    file, right = tmp_path / "run.sqlite", (("run/0", 0.25), ("run/0", 0.75))
+    with Record.create(file, "run", {"vehicles": [{"kind": "by-form"}]}) as record:
+        write = record.event
+
+        def die(event):
+            write(event)
+            if kind_of(event) == died_after and getattr(event, "corrects", True):
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(record, "event", die)
+        with pytest.raises(Interrupted):
+            run(mission, [Persons(mission, commands_file(file), corrected=right)], record=record)
+    with Record(file) as record:
+        resumed = resume(mission, record, [Persons(mission, commands_file(file), corrected=())])
+
+    assert resumed.observations[0].values.tolist() == [0.75]

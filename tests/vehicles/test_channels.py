@@ -9,7 +9,7 @@ import pytest
 
 from fieldbo.errors import InputError
 from fieldbo.messages import Telemetry, from_plain, to_plain
-from fieldbo.mission.hold import Hold
+from fieldbo.mission.rules import Hold
 from fieldbo.testing import SteppedClock, small_mission
 from fieldbo.vehicles.mqtt.client import MqttClient
 from fieldbo.vehicles.mqtt.link import Mqtt

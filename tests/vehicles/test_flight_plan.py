@@ -23,7 +23,7 @@ from fieldbo.domain.ground import ground_of
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import Observation
-from fieldbo.mission.catalogue import list_missions, list_worlds
+from fieldbo.mission.files import list_missions, list_worlds
 from fieldbo.mission.load import load_mission
 from fieldbo.runs.flights import Flight, through_closed
 from fieldbo.runs.folder import begin

@@ -14,8 +14,8 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.testing import WorldContract, small_world
-from fieldbo.world.disturbances import Disturbances
 from fieldbo.world.fields.gp_draw import GPDraw
+from fieldbo.world.world import Disturbances
 
 GUARDS = (
     "cell-ackley-8",

@@ -24,12 +24,12 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Query
-from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.mission.mission import VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.runs.runner import run
 from fieldbo.testing.small import small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
-from fieldbo.world.disturbances import Disturbances
+from fieldbo.world.world import Disturbances
 
 AXES = [Axis("x", "m", 0, 10), Axis("y", "m", 0, 10)]
 shares = st.floats(0.0, 0.7)
@@ -226,7 +226,7 @@ def test_a_wind_needs_one_component_per_axis():
 
 
 def in_a_file(folder: Path, table: str) -> Path:
-    source = fieldbo.mission.catalogue.shipped("worlds") / "lake-transect"
+    source = fieldbo.mission.files.shipped("worlds") / "lake-transect"
     there = folder / "worlds" / "lake"
     there.mkdir(parents=True, exist_ok=True)
     for file in source.iterdir():
@@ -257,7 +257,7 @@ def test_a_world_file_holds_disturbances_and_errors_name_the_key(tmp_path):
 def test_the_commands_warn_of_a_small_margin_and_report_the_planned_cost(tmp_path, monkeypatch, said):
     monkeypatch.chdir(tmp_path)
     in_a_file(tmp_path, "cost_noise = 0.05\nhead_wind = [0.2, 0]")
-    text = (fieldbo.mission.catalogue.shipped("missions") / "lake-level-set.toml").read_text()
+    text = (fieldbo.mission.files.shipped("missions") / "lake-level-set.toml").read_text()
     Path("m.toml").write_text(text.replace('world = "lake-transect"', 'world = "lake"'))
     few = ("--set", "agent.battery=300", "--set", "policy.kind=random", "--set", "model.learn=false")
 

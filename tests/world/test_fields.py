@@ -15,9 +15,8 @@ from fieldbo.belief.kernels import SquaredExponential
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
-from fieldbo.world.fields.gp_draw import GPDraw
-from fieldbo.world.fields.gp_mean import GPMean
-from fieldbo.world.fields.grid_table import GridTable
+from fieldbo.world.fields.files import GridTable
+from fieldbo.world.fields.gp_draw import GPDraw, GPMean
 
 SQUARE = Domain.grid([Axis("x", "", 0, 1), Axis("y", "", 0, 1)], (12, 12))
 ANYWHERE = np.random.default_rng(5).uniform(0, 1, (40, 2))

@@ -11,8 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldbo.errors import InputError
-from fieldbo.world.logs.columns import describe_columns, no_value_chosen, table_of
-from fieldbo.world.logs.coordinates import degrees_of, parse, swapped, unwrapped
+from fieldbo.world.logs.columns import (
+    degrees_of,
+    describe_columns,
+    no_value_chosen,
+    parse,
+    swapped,
+    table_of,
+    unwrapped,
+)
 from fieldbo.world.logs.log import read_log
 from fieldbo.world.logs.survey import survey_from_log
 from fieldbo.world.logs.times import column_of_time, times_of

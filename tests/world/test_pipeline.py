@@ -18,12 +18,13 @@ from fieldbo.errors import InputError
 from fieldbo.messages import Query
 from fieldbo.results.truth import truth_of
 from fieldbo.world.fields.gallery import pipeline
-from fieldbo.world.fields.gallery.micrographs import f1, micrographs
 from fieldbo.world.fields.gallery.pipeline import (
     MicrographPipeline,
     Settings,
     cleaned,
     denoised,
+    f1,
+    micrographs,
     segmented,
     worked,
 )

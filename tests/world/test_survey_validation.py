@@ -12,8 +12,7 @@ from fieldbo.belief.posterior import Belief
 from fieldbo.errors import InputError
 from fieldbo.world.fields.table import fit_table
 from fieldbo.world.readings import Readings
-from fieldbo.world.survey_groups import blocks_of, groups_of, lines_of
-from fieldbo.world.survey_validation import Score, Validation
+from fieldbo.world.survey_validation import Score, Validation, blocks_of, groups_of, lines_of
 
 SIDE, SCALE = 600.0, 80.0
 GRID = np.stack(np.meshgrid(*[np.linspace(0, SIDE, 31)] * 2), axis=-1).reshape(-1, 2)

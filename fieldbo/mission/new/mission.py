@@ -15,13 +15,11 @@ from fieldbo.belief.question import LevelSet, Question, Side
 from fieldbo.belief.value_scale import Transform
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import amount
-from fieldbo.mission.catalogue import name_of
 from fieldbo.mission.default_policy import AUTO
-from fieldbo.mission.files import write_whole
+from fieldbo.mission.files import name_of, toml_text, write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.new.writer import four_digits, mission_text
-from fieldbo.mission.toml import toml_text
 from fieldbo.mission.world_file import load_world
 from fieldbo.world.fields.table import TableField
 from fieldbo.world.world import Quantity, World

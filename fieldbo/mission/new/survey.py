@@ -1,21 +1,28 @@
-"""A new world from the CSV of a survey."""
+"""A new world from the CSV of a survey: in metres of its own, or on the Earth."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import shapely
-from shapely.geometry.base import BaseGeometry
 
 from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.belief.question import Side
 from fieldbo.belief.value_scale import Transform
 from fieldbo.domain.axes import is_depth
+from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojected
+from fieldbo.domain.lattice import lattice
 from fieldbo.errors import InputError
+from fieldbo.mission.files import write_whole
 from fieldbo.mission.new.mission import LevelSetMission
+from fieldbo.mission.new.place import OPTIONS, Extent, Place, outline_of, place_of
 from fieldbo.mission.new.writer import (
     Draft,
     NewWorld,
@@ -25,13 +32,17 @@ from fieldbo.mission.new.writer import (
     four_digits,
     new_places,
 )
+from fieldbo.mission.shapes import Layer, as_obstacles, as_outline
+from fieldbo.mission.world_file import notes_on_depths
+from fieldbo.world.fields.table import fit_table
+from fieldbo.world.logs.log import Log, bare, read_log
+from fieldbo.world.logs.survey import survey_from_log
 from fieldbo.world.readings import Readings, read_readings
 from fieldbo.world.survey_validation import Validation
 from fieldbo.world.world import World
 
 _SITES = 2500
 _DEGREES = {"lon", "long", "longitude", "lng", "lat", "latitude"}
-_HULL_RATIO = 0.35  # between 0, the tightest outline, and 1, the convex hull
 
 
 @dataclass(frozen=True)
@@ -222,18 +233,314 @@ class SurveyDraft(Draft):
         return four_digits(5 * float(extent.sum()) + 40 * 60.0)
 
 
-def outline_of(sites: Array) -> list[list[float]]:
-    """Return the corners of a polygon around scattered sites (n, 2), slightly larger than their hull."""
-    points = shapely.MultiPoint(sites)
-    hull = shapely.concave_hull(points, ratio=_HULL_RATIO)
-    buffer = 0.02 * float(np.ptp(sites, axis=0).max())
-    outline = hull.buffer(buffer).simplify(0.25 * buffer)
-    box = shapely.box(*points.bounds)
-    corners = np.round(np.array(_largest(outline.intersection(box)).exterior.coords)[:-1], 3)
-    return [[float(x), float(y)] for x, y in corners]
+_CROSSINGS, _STOPS = 5, 40
+_SAME_M = 0.5
 
 
-def _largest(shape: BaseGeometry) -> shapely.Polygon:
-    """Return the largest polygon of a shape."""
-    parts = [p for p in getattr(shape, "geoms", [shape]) if isinstance(p, shapely.Polygon)]
-    return max(parts, key=lambda p: float(p.area))
+@dataclass(frozen=True)
+class PlaceSurvey(Source):
+    """A log of readings at a place, and options for its world and mission.
+
+    Parameters
+    ----------
+    csv : Path
+        The log.
+    columns : (str, str)
+        Columns of latitude and longitude, or of easting and northing in the extent's CRS.
+    value : str
+        Column that holds the value.
+    extent : Extent
+    in_degrees : bool
+        Whether the columns are latitude and longitude.
+    depth : str, optional
+        Column of the depth, for a world with sites at depths.
+    time : str, optional
+        Column of the time, which sorts the log.
+    missing : tuple of float
+        Numbers that stand for no value, such as -9999.
+    noise_sd : str, optional
+        Column that holds the readings' standard deviations.
+    channels : tuple of str
+        Columns of other quantities.
+    transform : {"none", "log"}
+    value_unit : str
+        By default, that of the log.
+    mission : LevelSetMission
+        Threshold, side and battery of the first mission.
+    fitted_model : bool
+        Whether the mission's model begins with the fit to the table.
+    """
+
+    csv: Path
+    columns: tuple[str, str]
+    value: str
+    extent: Extent
+    in_degrees: bool = True
+    depth: str | None = None
+    time: str | None = None
+    missing: tuple[float, ...] = ()
+    noise_sd: str | None = None
+    channels: tuple[str, ...] = ()
+    transform: Transform = "none"
+    value_unit: str = ""
+    mission: LevelSetMission = field(default_factory=LevelSetMission)
+    fitted_model: bool = False
+
+    def read(self, outline: Layer | None) -> _LogReadings:
+        """Return the readings, their latitudes and longitudes, and notes.
+
+        Raises
+        ------
+        InputError
+            A column or the readings are not valid or doubtful.
+        """
+        log = read_log(self.csv) if self.in_degrees else None
+        self._check_columns(log)
+        taken = self._from_metres() if log is None else self._from_degrees(log, outline)
+        check_values_differ(taken.readings, "readings", self)
+        return taken
+
+    def _check_columns(self, log: Log | None) -> None:
+        """Raise an `InputError` if two options name the same column, in the log's own words for it."""
+        first, second = ("--lat", "--lon") if self.in_degrees else ("--x", "--y")
+        given = [(first, self.columns[0]), (second, self.columns[1]), ("--value", self.value)]
+        given += [(option, column) for option, column in self._others if column is not None]
+        check_columns_differ([(o, column if log is None else log.column(column, o)) for o, column in given])
+
+    @property
+    def _others(self) -> list[tuple[str, str | None]]:
+        """Further options that name a column."""
+        named = [("--noise", self.noise_sd), ("--time", self.time), ("--depth", self.depth)]
+        return [*named, *(("--channel", channel) for channel in self.channels)]
+
+    def _from_degrees(self, log: Log, outline: Layer | None) -> _LogReadings:
+        bounds = None if outline is None else _bounds(outline)
+        latitude, longitude = self.columns
+        points = survey_from_log(
+            log,
+            lat=latitude,
+            lon=longitude,
+            value=self.value,
+            time=self.time,
+            depth=self.depth,
+            noise_sd=self.noise_sd,
+            channels=self.channels,
+            missing=self.missing,
+            bounds=bounds,
+            spacing_m=self.extent.spacing,
+        )
+        if points.doubts:
+            raise InputError(
+                "; ".join(points.doubts),
+                expected="a log without doubtful values",
+                where=str(self.csv),
+                fix="correct the options, the log or the outline; name numbers that stand for no "
+                "value, as in --missing -9999",
+            )
+        longitudes = np.where(points.lon > 180.0, points.lon - 360.0, points.lon)  # across the antimeridian
+        degrees = np.column_stack([points.lat, longitudes])
+        check_degrees(points.lat, longitudes, f"{self.csv}, columns {' and '.join(self.columns)}")
+        noise = None if self.noise_sd is None or points.noise_sd is None else points.noise_sd**2
+        sites = degrees if points.depths is None else np.column_stack([degrees, points.depths])
+        readings = Readings(sites, points.values, noise, points.channels, self.value, points.lines)
+        column = log.column(self.value, "--value")
+        unit = log.units.get(column, "1")
+        return _LogReadings(
+            readings, degrees, points.notes, bare(column), unit, float(np.median(points.counts))
+        )
+
+    def _from_metres(self) -> _LogReadings:
+        if self.extent.crs is None or not crs_of(self.extent.crs, "--crs").is_projected:
+            raise InputError(
+                "the CRS of the positions is not given",
+                expected="--crs with the projected CRS of --x and --y, for example --crs EPSG:28992",
+                where="--crs",
+                fix="add it, or leave out the options of a place on the Earth, such as --speed and --stop",
+            )
+        readings = read_readings(self.csv, self.columns, self.value, self.noise_sd, self.channels)
+        return _LogReadings(
+            readings, reprojected(readings.sites, self.extent.crs, WGS84)[:, ::-1], (), self.value
+        )
+
+
+class _LogReadings(NamedTuple):
+    """What a world takes from a log.
+
+    Attributes
+    ----------
+    readings : Readings
+    degrees : (n, 2) array
+        Latitudes and longitudes.
+    notes : tuple of str
+    value, unit : str
+        Name and unit of the value.
+    pooled : float
+        How many rows of the log a reading usually pools.
+    """
+
+    readings: Readings
+    degrees: Array
+    notes: tuple[str, ...]
+    value: str
+    unit: str = "1"
+    pooled: float = 1.0
+
+
+def _bounds(outline: Layer) -> tuple[float, float, float, float]:
+    """Return west, south, east and north of an outline, in degrees."""
+    (west, south), (east, north) = outline.corners.min(axis=0), outline.corners.max(axis=0)
+    return float(west), float(south), float(east), float(north)
+
+
+def make_place_world(
+    name: str, survey: PlaceSurvey, folder: Path | None = None, *, overwrite: bool = False
+) -> tuple[NewWorld, Place]:
+    """Write ``worlds/NAME`` and ``missions/NAME.toml`` in a folder, by default the working directory.
+
+    With `overwrite`, in place of a world and a mission of that name.
+
+    Raises
+    ------
+    InputError
+        The name, an option or a file is not valid, one of the two exists, or they can't be written.
+    """
+    places = new_places(name, folder, overwrite=overwrite)
+    survey.mission.check(survey.transform)
+    outline = survey.extent.read_outline()
+    taken = survey.read(outline)
+    survey = replace(survey, value=taken.value, value_unit=survey.value_unit or taken.unit)
+    place = place_of(survey.extent, outline, taken.degrees)
+    depths = taken.readings.sites[:, 2:]
+    if depths.shape[1] != len(survey.extent.depths[:1]):
+        raise InputError(
+            "a column of depths and the depths of the sites belong together",
+            expected="--depth COLUMN and --depths NUMBERS, or neither",
+            where="--depths" if survey.depth is None else "--depth",
+        )
+    readings = replace(
+        taken.readings, sites=np.column_stack([place.georeference.metres(taken.degrees), depths])
+    )
+    with one_blas_thread():
+        fitted = fit_table(readings, place.domain.extent, "matern52", survey.transform, str(survey.csv))
+    names = [axis.name for axis in place.domain.axes]
+    draft = PlaceDraft(survey, names, readings, fitted, place, taken)
+    return draft.write(*places), place
+
+
+@dataclass(frozen=True, eq=False)
+class PlaceDraft(Draft):
+    """The draft of a world on the Earth: a lattice in an outline, and a level-set mission.
+
+    Parameters
+    ----------
+    place : Place
+    taken : _LogReadings
+    """
+
+    source: PlaceSurvey
+    place: Place
+    taken: _LogReadings
+    comment = (
+        "# The truth is drawn from the Gaussian process fitted to readings.csv. outline.geojson and\n"
+        "# avoid.geojson can be edited in a GIS. To check this file, run: fieldbo check\n"
+    )
+    rows = "readings"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self.taken.notes, *self.place.notes, *self._of_bottom, *self._beyond_depths)
+
+    @property
+    def pooled(self) -> float:
+        return self.taken.pooled
+
+    @property
+    def _of_bottom(self) -> tuple[str, ...]:
+        """What the bathymetry says of the lake, with the sites that are too shallow."""
+        place, extent = self.place, self.source.extent
+        bottom = place.domain.bottom
+        if bottom is None:
+            return ()
+        everywhere = lattice(
+            as_outline(place.outline),
+            float(place.domain.spacing[0]),
+            extent.pattern,
+            as_obstacles(place.avoid),
+            extent.clearance,
+            crs=place.crs,
+        )
+        return notes_on_depths(bottom.depth_at(everywhere.sites), extent.least_depth)
+
+    @property
+    def _beyond_depths(self) -> tuple[str, ...]:
+        """A warning if sites lie at depths that the log does not cover."""
+        depths = self.readings.sites[:, 2:]
+        if not depths.size:
+            return ()
+        low, high = float(depths.min()), float(depths.max())
+        beyond = [z for z in self.source.extent.depths if not low - _SAME_M <= z <= high + _SAME_M]
+        if not beyond:
+            return ()
+        return (
+            f"warning: the log covers depths of {low:.3g} to {high:.3g} m; the truth at "
+            f"{', '.join(f'{z:g}' for z in beyond)} m is a guess",
+        )
+
+    @property
+    def noise_sd(self) -> float:
+        """Noise of one reading: that of pooled ones is smaller."""
+        return four_digits(super().noise_sd * math.sqrt(self.pooled))
+
+    @property
+    def heading(self) -> dict[str, Any]:
+        return {
+            "title": f"{self.source.value} from {self.source.csv.name}",
+            "cost_unit": "s",
+            "start": self.place.degrees_toml(self.place.start),
+        }
+
+    def domain(self) -> dict[str, Any]:
+        return self.place.domain_toml(self.source.extent)
+
+    def cost(self) -> dict[str, Any]:
+        extent = self.source.extent
+        return {"kind": "boat", "speed": extent.speed, "stop_s": extent.stop_s}
+
+    def first_mission(self) -> dict[str, Any]:
+        asked, extent = self.source.mission, self.source.extent
+        crossing = float(self.place.domain.extent.sum()) / extent.speed
+        battery = four_digits(_CROSSINGS * crossing + _STOPS * extent.stop_s)
+        home = self.place.degrees_toml(self.place.start)
+        return asked.tables(self.source.value, asked.threshold_of(self.readings.values), battery, home)
+
+    def validation(self, world: World) -> Validation | None:
+        return self.field.validation(world.domain.sites)
+
+    def blamed(self, error: InputError) -> str:
+        key = (error.where or "").rpartition(": ")[2]
+        return OPTIONS.get(key, super().blamed(error))
+
+    def write_data(self, folder: Path) -> None:
+        self.place.write(folder, self.source.extent)
+        write_whole(folder / "readings.csv", self._readings_csv())
+
+    def _readings_csv(self) -> bytes:
+        """Return the readings in metres and degrees."""
+        readings, source = self.readings, self.source
+        noise: Sequence[Array] = ()
+        if source.noise_sd is not None and readings.noise_variances is not None:
+            noise = (np.sqrt(readings.noise_variances),)
+        header = [*self.columns, "latitude", "longitude", source.value]
+        header += [source.noise_sd] if source.noise_sd is not None else []
+        columns = [
+            *np.round(readings.sites, 3).T,
+            *np.round(self.taken.degrees, 8).T,
+            readings.values,
+            *noise,
+        ]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([*header, *readings.channels])
+        for row in zip(*(c.tolist() for c in [*columns, *readings.channels.values()]), strict=True):
+            writer.writerow(["" if math.isnan(cell) else f"{cell:.12g}" for cell in row])
+        return text.getvalue().encode()

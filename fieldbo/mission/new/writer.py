@@ -20,11 +20,9 @@ from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.belief.model import LEAST_READINGS
 from fieldbo.belief.value_scale import Transform
 from fieldbo.errors import InputError, printable
-from fieldbo.mission.catalogue import name_of
-from fieldbo.mission.files import write_whole
+from fieldbo.mission.files import name_of, toml_text, write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
-from fieldbo.mission.toml import toml_text
 from fieldbo.world.fields.table import TableField, fit_table
 from fieldbo.world.readings import Readings
 from fieldbo.world.survey_validation import Validation

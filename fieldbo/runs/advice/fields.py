@@ -32,7 +32,7 @@ from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
 from fieldbo.world.fields.base import Field
-from fieldbo.world.fields.joint_draw import DrawnFromBelief, joint
+from fieldbo.world.fields.gp_draw import DrawnFromBelief, joint
 from fieldbo.world.fields.table import TableField
 
 _MIDDLE_90 = 1.645

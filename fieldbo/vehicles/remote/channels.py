@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from fieldbo.errors import InputError, printable
 from fieldbo.messages import LONGEST_CHANNEL
-from fieldbo.mission.hold import Hold, Zone
+from fieldbo.mission.rules import Hold, Zone
 from fieldbo.vehicles.remote.link import ChannelReport
 
 MOST_CHANNELS = 32

@@ -26,7 +26,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
-from fieldbo.world.fields.joint_draw import DrawnFromBelief, joint
+from fieldbo.world.fields.gp_draw import DrawnFromBelief, joint
 from fieldbo.world.readings import Readings, inside, read_readings
 from fieldbo.world.survey_validation import Score, Validation
 

@@ -38,8 +38,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.domain import Domain
 from fieldbo.validation import settings
-from fieldbo.world.fields.base import Field, FieldKind
-from fieldbo.world.fields.gallery.axes import check_axes
+from fieldbo.world.fields.base import Field, FieldKind, check_axes
 
 _SOUND_M_PER_S, _VISCOSITY_M2_PER_S = 340.0, 1.45e-5
 _SPAN_M, _DISTANCE_M = 0.457, 1.22

@@ -41,8 +41,7 @@ from fieldbo._numerics.streams import stream
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Region
 from fieldbo.validation import settings
-from fieldbo.world.fields.base import Field, FieldKind
-from fieldbo.world.fields.gallery.axes import check_axes
+from fieldbo.world.fields.base import Field, FieldKind, check_axes
 
 STEP = 0.1
 PULL = 0.5

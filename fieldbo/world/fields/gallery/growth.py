@@ -36,8 +36,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo.domain.domain import Domain
 from fieldbo.validation import settings
-from fieldbo.world.fields.base import Field, FieldKind
-from fieldbo.world.fields.gallery.axes import check_axes
+from fieldbo.world.fields.base import Field, FieldKind, check_axes
 
 _FULL_AREA_CM2 = 10.0
 _SCARCITY = frozen_array([1.0, 0.08, 1.2, 0.5])  # c: calcium, boron, ammonium, potassium

@@ -27,8 +27,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
 from fieldbo.domain.domain import Domain
 from fieldbo.validation import settings
-from fieldbo.world.fields.base import Field, FieldKind
-from fieldbo.world.fields.gallery.axes import check_axes
+from fieldbo.world.fields.base import Field, FieldKind, check_axes
 
 _MODES = 6  # of the patchiness: wavelengths from the transect's length to a sixth of it
 _SLOPE = 1.0  # exponent of the amplitude spectrum; 2 for the power spectrum

@@ -29,8 +29,7 @@ from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.validation import settings
-from fieldbo.world.fields.base import Field, FieldKind
-from fieldbo.world.fields.gallery.axes import check_axes
+from fieldbo.world.fields.base import Field, FieldKind, check_axes
 from fieldbo.world.readings import inside, read_readings
 
 REPEATS = 5

@@ -1,4 +1,4 @@
-"""A field from a CSV with exactly one row per site of the domain."""
+"""Fields from files: a table over a grid, a raster."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from fieldbo._numerics.arrays import Array, frozen_array
+from fieldbo.belief.mean_functions import MeanFunction
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
+from fieldbo.world.raster import check_covers, read_mean
 from fieldbo.world.readings import Readings, inside, read_readings
 
 _ROUNDING = 1e-6
@@ -125,3 +127,42 @@ def _rows_by_site(table: Readings, domain: Domain, tree: KDTree, path: Path) -> 
 
 def _place(domain: Domain, site: Array) -> str:
     return ", ".join(f"{axis.name} = {x:.10g}" for axis, x in zip(domain.axes, site, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolated(Field):
+    """Values of a raster, linear between its cells."""
+
+    function: MeanFunction
+
+    def values(self, sites: Array, time_s: float = 0.0) -> Array:
+        """Return the interpolated values (N,) at `sites` (N, d)."""
+        return self.function.values(sites)
+
+
+@settings("field")
+class RasterField(FieldKind):
+    """A GeoTIFF, a NetCDF file or a CSV in the world's folder, in the coordinates of the axes.
+
+    Values are interpolated linearly. A CSV has a column per axis, over a grid or scattered points.
+    """
+
+    file: str
+    """Name of the file, in the world's folder."""
+    value: str | None = None
+    """Band, variable or column; by default the only one, and of a CSV the column ``value``."""
+
+    def make(self, domain: Domain, draw: int, folder: Path | None) -> Interpolated:
+        """Return the field; it is the same for every draw.
+
+        Raises
+        ------
+        InputError
+            The file can't be read, or does not cover every site.
+        """
+        if folder is None:
+            raise InputError("a raster needs a folder", expected="a world loaded from a file")
+        path = inside(folder, self.file, where="field.file")
+        function = read_mean(path, domain, self.value, "value")
+        check_covers(function, domain, self.file, "field.file")
+        return Interpolated(function)
