@@ -32,7 +32,7 @@ from fieldbo.results.plot.style import (
     mark_size,
     shade,
 )
-from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, hatched, ratio
+from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, hatched, map_figure, ratio
 
 LAYERS = ("mean", "sd", "probability", "classes", "bound", "failure", "truth", "error")
 """Names of the layers of maps; which of them a run has depends on its question."""
@@ -96,10 +96,7 @@ def layer_picture(outcome: Outcome, layer: str = "mean", width: str = "screen") 
         There is no such layer, or the run has none.
     """
     domain = outcome.mission.world.domain
-    if domain.dimension == 2:
-        figure = new_figure(9, 7.2 * ratio(domain) + 1.6, width, ratio=ratio(domain))
-    else:
-        figure = new_figure(8, 5, width)
+    figure = map_figure(domain, width) if domain.dimension == 2 else new_figure(8, 5, width)
     map_panel(figure.subplots(), outcome, layer)
     return finish(figure, headline(outcome))
 

@@ -24,9 +24,20 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.free_space import shrunk
 from fieldbo.domain.obstacles import Obstacle, Region
+from fieldbo.results.plot.figures import new_figure
 from fieldbo.results.plot.geography import beside, on_earth
 from fieldbo.results.plot.layout import NAME
-from fieldbo.results.plot.style import RED, Look, cased, font_size, letter_size, line_width, shade, width_of
+from fieldbo.results.plot.style import (
+    RED,
+    Look,
+    Sheet,
+    cased,
+    font_size,
+    letter_size,
+    line_width,
+    shade,
+    width_of,
+)
 
 _RASTER = 160  # raster points along each axis of a box
 _CASED = cased("black", 1.9)  # visible on light and dark surfaces
@@ -54,6 +65,11 @@ def alike(domain: Domain) -> bool:
 def ratio(domain: Domain) -> float:
     """Return the height of a map over its width."""
     return float(np.clip(domain.extent[1] / domain.extent[0], 0.3, 1.1)) if alike(domain) else 0.65
+
+
+def map_figure(domain: Domain, on: str = "screen") -> Sheet:
+    """Return an empty figure for one map of a domain, as high as the map needs it."""
+    return new_figure(9, 7.2 * ratio(domain) + 1.6, on, ratio=ratio(domain))
 
 
 def laid_out(domain: Domain, values: NDArray[Any]) -> tuple[Array, Array, Any]:
