@@ -217,7 +217,7 @@ def resume(
     from fieldbo.mission.amounts import amount
     from fieldbo.record.record import Record
     from fieldbo.record.store import ORDERS, record_file
-    from fieldbo.runs.load import mission_of, notes
+    from fieldbo.runs.replay import mission_of, notes
     from fieldbo.runs.runner import reopens
     from fieldbo.runs.runner import resume as resume_mission
     from fieldbo.vehicles.load import vehicle_of

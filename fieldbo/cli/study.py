@@ -210,8 +210,17 @@ def compare(
     from fieldbo.results import plot
     from fieldbo.runs.comparison import compare as compare_missions
     from fieldbo.runs.comparison import label
-    from fieldbo.runs.comparison_pictures import check_band, comparison_figure, errors_over, profile_figure
-    from fieldbo.runs.comparison_scores import calibration, differences_at, score_of, scores_at, targets
+    from fieldbo.runs.comparison_scores import (
+        calibration,
+        check_band,
+        comparison_figure,
+        differences_at,
+        errors_over,
+        profile_figure,
+        score_of,
+        scores_at,
+        targets,
+    )
 
     check_pictures(format, width)
     picture, replaced = out.with_suffix(f".{format or 'png'}"), overrides(set_ or [])

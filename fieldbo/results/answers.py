@@ -427,7 +427,6 @@ class OptimumAnswer(_Answer):
 
     @property
     def _degrees(self) -> dict[str, Any]:
-        """Latitude and longitude of the reported site, if the world has a CRS."""
         georeference = self.mission.world.domain.georeference
         if georeference is None:
             return {}

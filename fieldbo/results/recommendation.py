@@ -132,7 +132,7 @@ def best_plays(state: State, near: Array, stated: Stated) -> tuple[BestPlay, ...
     proposals = sets.highest(_means, numbers, dict.fromkeys(numbers, near.tolist()))
     if not proposals:
         return ()
-    means, variances, differences = _evaluated(sets, list(proposals.values()), stated)
+    means, variances, differences = _evaluate(sets, list(proposals.values()), stated)
     tolerated = MIDDLE90 * np.sqrt(np.minimum(differences, variances[np.argmax(means)]))
     as_good = means.max() - means <= tolerated
     plays = []
@@ -172,7 +172,7 @@ def _means(over: Expected) -> Callable[[Array], WithGradient]:
     return lambda x: over.bound_with_gradient(x, 0.0)
 
 
-def _evaluated(
+def _evaluate(
     sets: ControlSetSearch, settings: Sequence[Proposal], stated: Stated
 ) -> tuple[Array, Array, Array]:
     """Return mean and variance (k,) of F at settings, and the variance (k,) of the best F less each F.

@@ -13,7 +13,7 @@ from fieldbo.belief.readings import Data
 from fieldbo.messages import Query
 from fieldbo.policies.baselines import Random
 from fieldbo.runs.folder import as_carried_out, begin
-from fieldbo.runs.load import mission_of
+from fieldbo.runs.replay import mission_of
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
 

@@ -39,7 +39,7 @@ from fieldbo.policies.optimum.myopic import EI
 from fieldbo.policies.travel.one_step import DistUCB
 from fieldbo.policies.travel.rollout import Rollout
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import load_run
+from fieldbo.runs.replay import load_run
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_chain, small_mission, small_world
 from fieldbo.world.raster import read_mean, read_raster

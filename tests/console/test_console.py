@@ -19,8 +19,8 @@ from fieldbo.console.server import start
 from fieldbo.console.view import View
 from fieldbo.errors import InputError
 from fieldbo.messages import Command
-from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.folder import begin
+from fieldbo.runs.steer import append, commands_file
 
 FEW = {"agent": {"max_steps": 3}, "model": {"learn": False}}
 

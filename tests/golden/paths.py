@@ -44,8 +44,8 @@ from fieldbo.messages import Observation, Telemetry, to_plain
 from fieldbo.mission.files import former_missions
 from fieldbo.record.record import Record
 from fieldbo.record.store import ORDERS
-from fieldbo.runs.load import mission_of
 from fieldbo.runs.loop import Interrupted
+from fieldbo.runs.replay import mission_of
 from fieldbo.vehicles.simulators import KINDS
 from fieldbo.vehicles.simulators.faults import form
 

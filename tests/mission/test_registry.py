@@ -13,7 +13,7 @@ from fieldbo.errors import FieldboError, InputError, PolicyError, UnknownNameErr
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.runs.comparison import compare
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import notes
+from fieldbo.runs.replay import notes
 
 HEAD = """
 from dataclasses import dataclass

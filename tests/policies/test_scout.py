@@ -25,7 +25,8 @@ from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.contract import State
 from fieldbo.policies.optimum._loops import growth_of_the_best_mean
 from fieldbo.policies.optimum.scout import Covers, Mixture, Scout, Tells, Worth, bounded
-from fieldbo.runs.explanation.words import best_of, details
+from fieldbo.runs.explain import details
+from fieldbo.runs.reasons import best_of
 from fieldbo.testing import PolicyContract, drive, small_mission, small_world, state
 
 WALL = Domain.grid([Axis("x", "m", 0, 40), Axis("y", "m", 0, 20)], (41, 21))

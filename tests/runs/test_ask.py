@@ -22,11 +22,11 @@ from fieldbo.policies.choice import best_affordable, leading
 from fieldbo.policies.contract import State
 from fieldbo.record.record import Record
 from fieldbo.results.curve import Scorer
-from fieldbo.runs.explanation.explain import explain
-from fieldbo.runs.explanation.words import reasons_for
+from fieldbo.runs.explain import explain
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import mission_of
 from fieldbo.runs.loop import Interrupted
+from fieldbo.runs.reasons import reasons_for
+from fieldbo.runs.replay import mission_of
 from fieldbo.runs.runner import run
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_mission

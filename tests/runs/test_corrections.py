@@ -24,11 +24,10 @@ from fieldbo.errors import InputError
 from fieldbo.messages import Correction, Fitted, Lost, Observation, Query, Rejected, from_plain, to_plain
 from fieldbo.policies.control_sets.subsets import Subsets
 from fieldbo.record.record import Record
-from fieldbo.runs.correction import correct_run
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import load_run, mission_of
 from fieldbo.runs.loop import Interrupted
-from fieldbo.runs.runner import resume, run
+from fieldbo.runs.replay import load_run, mission_of
+from fieldbo.runs.runner import correct_run, resume, run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.dialogue import parts_of

@@ -17,8 +17,8 @@ from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.results.plot import Film, Moment, figures, films
 from fieldbo.runs import film
-from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.folder import begin
+from fieldbo.runs.steer import append, commands_file
 
 
 @pytest.fixture(autouse=True)

@@ -32,12 +32,11 @@ from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.paths.informative import InformativePath
 from fieldbo.record.record import Record
-from fieldbo.runs.comparison import compare
-from fieldbo.runs.comparison_table import COLUMNS
-from fieldbo.runs.explanation.explain import explain
+from fieldbo.runs.comparison import COLUMNS, compare
+from fieldbo.runs.explain import explain
 from fieldbo.runs.export import export
 from fieldbo.runs.folder import begin, save
-from fieldbo.runs.load import load_run, mission_of
+from fieldbo.runs.replay import load_run, mission_of
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission
 

@@ -37,8 +37,8 @@ from fieldbo.results import result as outcome
 from fieldbo.results.curve import Scorer
 from fieldbo.runs import folder as folders
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import load_run, mission_of, notes
 from fieldbo.runs.loop import BrokenOffError, Interrupted
+from fieldbo.runs.replay import load_run, mission_of, notes
 from fieldbo.runs.runner import resume, run
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_chain, small_mission

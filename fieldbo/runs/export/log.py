@@ -10,27 +10,25 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from foxglove import Channel, Context, channels, messages, open_mcap
+from scipy.spatial.transform import Rotation
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.confidence import moments
 from fieldbo.belief.question import Optimum
-from fieldbo.domain.frame import ground_of
+from fieldbo.domain.axes import Axis
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.frame import Ground, ground_of
 from fieldbo.messages import Observation, Order, Telemetry
 from fieldbo.record.store import ORDERS, WITHOUT_MESSAGE, Row
 from fieldbo.results.answers import PROBABILITY
-from fieldbo.runs.export.missing import missing
-from fieldbo.runs.export.recorded import Recorded
-from fieldbo.runs.export.schemas import schemas
-
-if TYPE_CHECKING:
-    from foxglove import messages
-
-    from fieldbo.runs.export.places import Places
+from fieldbo.runs.replay import Recorded
 
 _MOST_BELIEFS = 50  # per log; 50 beliefs over 2,500 sites take 1.5 MB
 _NS = 1_000_000_000
@@ -39,26 +37,14 @@ Message = tuple[int, str, Any]
 """Time in nanoseconds since 1970, topic, and content."""
 
 
-def files(run: Recorded) -> dict[str, bytes]:
-    """Return the log by file name.
-
-    Raises
-    ------
-    InputError
-        foxglove-sdk is not installed.
-    """
-    try:
-        import foxglove  # noqa: F401
-    except ModuleNotFoundError:
-        raise missing("mcap", "foxglove-sdk", "mcap") from None
+def encode_mcap(run: Recorded) -> dict[str, bytes]:
+    """Return the log by file name."""
     story = _Story(run)
     return {"run.mcap": _encode(run, sorted(story.messages(), key=lambda message: message[0]))}
 
 
 def _encode(run: Recorded, timeline: Iterable[Message]) -> bytes:
     """Return messages, sorted by time, as an MCAP file."""
-    from foxglove import Channel, Context, channels, messages, open_mcap
-
     kinds = {
         messages.PoseInFrame: channels.PoseInFrameChannel,
         messages.PosesInFrame: channels.PosesInFrameChannel,
@@ -96,8 +82,6 @@ class _Story:
 
     def _places(self) -> Places | None:
         """Return the converter from sites to places; None if the domain is not a place."""
-        from fieldbo.runs.export.places import Places
-
         ground = self.run.ground or ground_of(self.world.domain)
         return None if ground is None else Places(self.world.domain, ground)
 
@@ -229,11 +213,180 @@ class _Story:
 
 
 def _stamp(when: int) -> messages.Timestamp:
-    from foxglove import messages
-
     return messages.Timestamp(*divmod(when, _NS))
 
 
 def _known(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Drop None and NaN, which JSON numbers can't express."""
     return {k: v for k, v in fields.items() if v is not None and not (isinstance(v, float) and math.isnan(v))}
+
+
+_TEXT, _NUMBER, _COUNT = ({"type": kind} for kind in ("string", "number", "integer"))
+
+
+def schemas(axes: Sequence[Axis], channels: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the schemas by topic.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        Axes of the domain.
+    channels : sequence of str
+        Names of further measured quantities.
+    """
+    coordinates = {axis.name: _NUMBER | {"description": axis.label} for axis in axes}
+    site = _table("Coordinates by axis", **coordinates)
+    read = _table("Further quantities measured at the same site", **dict.fromkeys(channels, _NUMBER))
+    return {
+        "/goal": _schema(
+            "Order",
+            "An order as it was issued",
+            order=_TEXT,
+            kind=_TEXT,
+            vehicle=_COUNT,
+            site=site,
+            level=_COUNT,
+            expected_cost=_NUMBER,
+            expected_time_s=_NUMBER,
+            route={"type": "array", "description": "Points to pass; empty if straight", "items": site},
+        ),
+        "/reading": _schema(
+            "Reading",
+            "A reading at its actual site",
+            order=_TEXT,
+            site=site,
+            value=_NUMBER,
+            unit=_TEXT,
+            noise_sd=_NUMBER,
+            time_s=_NUMBER,
+            channels=read,
+        ),
+        "/setting": _schema("Setting", "Values of the variables, set or observed", setting=site),
+        "/battery": _schema(
+            "Battery",
+            "Battery left and spent by the agent's ledger, and the level reported by the vehicle",
+            vehicle=_COUNT,
+            battery=_COUNT,
+            remaining=_NUMBER,
+            spent=_NUMBER,
+            reported=_NUMBER,
+            unit=_TEXT,
+        ),
+        "/event": _schema(
+            "Event",
+            "A row of the record other than an order",
+            seq=_COUNT,
+            time_utc=_TEXT,
+            kind=_TEXT,
+            order=_TEXT,
+            body=_table("Content of the row"),
+        ),
+    }
+
+
+def _table(description: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "object", "description": description, "properties": fields}
+
+
+def _schema(name: str, description: str, **fields: Any) -> dict[str, Any]:
+    return {"title": f"fieldbo.{name}", **_table(description, **fields)}
+
+
+_MAP = "map"
+_REAL = np.dtype("<f4")
+_PLACED = ("x", "y", "z")
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Converts the sites of a domain on the ground to messages.
+
+    Parameters
+    ----------
+    domain : Domain
+    ground : Ground
+    """
+
+    domain: Domain
+    ground: Ground
+
+    def pose(self, site: Array, at: messages.Timestamp) -> messages.PoseInFrame:
+        """Return the pose at a site (d,). The heading is unknown and given as east."""
+        return messages.PoseInFrame(timestamp=at, frame_id=_MAP, pose=_pose(self.ground.local(site)[0]))
+
+    def poses(self, sites: Array, at: messages.Timestamp) -> messages.PosesInFrame:
+        """Return the poses at sites (k, d), headings as in `pose`."""
+        poses = [_pose(place) for place in self.ground.local(sites)]
+        return messages.PosesInFrame(timestamp=at, frame_id=_MAP, poses=poses)
+
+    def fix(self, site: Array, at: messages.Timestamp) -> messages.LocationFix:
+        """Return a site (d,) in degrees; this requires a known origin."""
+        latitude, longitude, altitude = self.ground.geodetic(site)[0].tolist()
+        return messages.LocationFix(
+            timestamp=at, frame_id=_MAP, latitude=latitude, longitude=longitude, altitude=altitude
+        )
+
+    def belief(
+        self, layers: Mapping[str, Array], at: messages.Timestamp
+    ) -> messages.Grid | messages.PointCloud:
+        """Return values (N,) at the sites as a grid if the domain is a 2-D grid, else as points."""
+        on_grid = self.domain.shape is not None and self.domain.dimension == 2
+        return self._grid(layers, at) if on_grid else self._cloud(layers, at)
+
+    def _grid(self, layers: Mapping[str, Array], at: messages.Timestamp) -> messages.Grid:
+        """Return a grid with columns along the first axis and rows along the second.
+
+        Each grid cell is centred on its site, so the grid begins half a grid cell before the first site. The
+        grid is rotated so that its x and y point along the two axes.
+        """
+        domain, ground = self.domain, self.ground
+        assert domain.shape is not None
+        columns, _ = domain.shape
+        cell = domain.extent / np.maximum(np.array(domain.shape) - 1, 1)
+        along, across = ground.towards.T
+        turned = Rotation.from_matrix(np.stack([along, across, np.cross(along, across)], axis=1))
+        cells = np.stack([domain.on_grid(layer).T for layer in layers.values()], axis=-1)
+        stride = len(layers) * _REAL.itemsize
+        return messages.Grid(
+            timestamp=at,
+            frame_id=_MAP,
+            pose=_pose(ground.local(domain.low - cell / 2)[0], turned),
+            column_count=columns,
+            cell_size=messages.Vector2(x=float(cell[0]), y=float(cell[1])),
+            row_stride=columns * stride,
+            cell_stride=stride,
+            fields=_fields(layers),
+            data=cells.astype(_REAL).tobytes(),
+        )
+
+    def _cloud(self, layers: Mapping[str, Array], at: messages.Timestamp) -> messages.PointCloud:
+        """Return one point per site, relative to the lower corner to keep single precision accurate."""
+        corner = self.ground.local(self.domain.low)[0]
+        points = self.ground.local(self.domain.sites) - corner
+        rows = np.column_stack([points, *layers.values()]).astype(_REAL)
+        return messages.PointCloud(
+            timestamp=at,
+            frame_id=_MAP,
+            pose=_pose(corner),
+            point_stride=rows.shape[1] * _REAL.itemsize,
+            fields=_fields([*_PLACED, *layers]),
+            data=rows.tobytes(),
+        )
+
+
+def _pose(place: Array, turned: Rotation | None = None) -> messages.Pose:
+    x, y, z = place.tolist()
+    a, b, c, w = (0.0, 0.0, 0.0, 1.0) if turned is None else turned.as_quat().tolist()
+    return messages.Pose(
+        position=messages.Vector3(x=x, y=y, z=z), orientation=messages.Quaternion(x=a, y=b, z=c, w=w)
+    )
+
+
+def _fields(names: Iterable[str]) -> list[messages.PackedElementField]:
+    """Return the layout of one element: consecutive single-precision numbers."""
+    return [
+        messages.PackedElementField(
+            name=name, offset=j * _REAL.itemsize, type=messages.PackedElementFieldNumericType.Float32
+        )
+        for j, name in enumerate(names)
+    ]

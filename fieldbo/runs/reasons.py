@@ -1,4 +1,4 @@
-"""The text of an explanation: a table of the best candidates, the reasons, and the policy's own tables."""
+"""Why an agent asks what it asks: the reasons that a policy recorded, in words."""
 
 from __future__ import annotations
 
@@ -16,23 +16,34 @@ from fieldbo.agent.state import WANTED
 from fieldbo.belief.confidence import best_by_mean, value_at
 from fieldbo.belief.covering import distance_text
 from fieldbo.costs.cells import Modular
-from fieldbo.domain.axes import place_text
 from fieldbo.domain.controls import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import counted
-from fieldbo.messages import Action, Command, EndReason, Observation, Query
-from fieldbo.mission.mission import Mission
+from fieldbo.messages import EndReason, Observation, Query
 from fieldbo.policies.choice import LEFT
 from fieldbo.results.answers import best_measured
-from fieldbo.runs.explanation.tables import (
-    SET_KEYS,
-    best_bound,
-    best_table,
-    is_table,
-    number,
-    sets_table,
-    table_of,
-)
+from fieldbo.results.words import number, place
+
+SET_KEYS = {"set", "ucb", "cost", "cost_low", "plays", "plausible"}
+"""Keys of each row of a table of control sets."""
+
+
+def best_bound(agent: Agent, why: Mapping[str, Any]) -> float | None:
+    """Return the confidence bound of the best average value so far; None if the policy records none."""
+    gain = why.get("lcb", why.get("had"))
+    return None if gain is None or "worst" not in why else value_of(agent, why["worst"], gain)
+
+
+def value_of(agent: Agent, worst: float, gain: float) -> float:
+    """Return the value that is better than the worst value by `gain`."""
+    sign = agent.mission.question.sign
+    return worst + sign * gain
+
+
+def is_table(value: object) -> bool:
+    """Return True for a list of mappings, which is shown as a table."""
+    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
+
 
 _BECAUSE = {
     EndReason.QUESTION_ANSWERED: "the question is answered",
@@ -83,91 +94,6 @@ def because(why: Mapping[str, Any]) -> str:
     if WHY in why and "end_reason" not in why:
         return f"battery {why[WHY] - 1} affords no further query, and battery {why[WHY]} does"
     return _BECAUSE[EndReason(why["end_reason"])]
-
-
-def heading(agent: Agent, title: str) -> str:
-    """Return the title of an order with the battery and time that are left before it."""
-    vehicle, unit = agent.vehicles[0], agent.mission.world.cost_unit
-    left = f"{number(vehicle.ledger.available)} of {number(vehicle.spec.battery)} {unit}"
-    if vehicle.spec.batteries > 1:
-        left += f" in battery {vehicle.battery_number} of {vehicle.spec.batteries}"
-    if vehicle.spec.time_limit_s is not None:
-        left += f" and {number(vehicle.time_ledger.available)} of {number(vehicle.spec.time_limit_s)} s"
-    return f"{title}, with {left} left"
-
-
-def place(domain: Domain, site: Array) -> str:
-    """Return a site (d,) with the names and units of its axes, or in degrees; NaN marks a free variable.
-
-    Examples
-    --------
-    >>> from fieldbo.domain.axes import Axis
-    >>> place(Domain.box([Axis("x", "", 0, 1), Axis("t", "K", 0, 9)], 8), np.array([np.nan, 4.0]))
-    'x free, t 4 K'
-    """
-    if domain.crs is not None:
-        return place_text(domain, site)
-    return ", ".join(
-        f"{axis.name} free" if math.isnan(x) else f"{axis.name} {number(x)} {axis.unit}".rstrip()
-        for axis, x in zip(domain.axes, site.tolist(), strict=True)
-    )
-
-
-def command_text(mission: Mission, command: Command) -> str:
-    """Return what a command asks for.
-
-    Examples
-    --------
-    >>> from fieldbo.testing.small import small_mission
-    >>> mission = small_mission()
-    >>> command_text(mission, Command("a", "next", site=[4.0, 2.0]))
-    'next: x 4 m, y 2 m'
-    >>> command_text(mission, Command("b", "pause", hold="wind"))
-    'pause (hold: wind)'
-    """
-    text, domain, site = command.action.value, mission.world.domain, command.site
-    if command.action is Action.NEXT and site is not None:  # one that was refused may have any length
-        text += f": {place(domain, site) if len(site) == domain.dimension else site.tolist()}"
-    elif command.action is Action.SKIP and command.order is not None:
-        text += f": order {command.order}"
-    elif command.action is Action.NO_GO and command.areas:
-        text += f": {', '.join(area.name for area in command.areas)}"
-    elif command.action is Action.BATTERY and command.left is not None:
-        text += f": {level_text(mission, command)}"
-    if command.hold:
-        text += f" (hold: {command.hold})"
-    several = len(mission.vehicles) > 1 and command.vehicle is not None
-    return f"{text} (vehicle {command.vehicle})" if several else text
-
-
-def level_text(mission: Mission, command: Command) -> str:
-    """Return what a person says is left in a battery, and what the run assumes if that is less.
-
-    Examples
-    --------
-    >>> from fieldbo.testing.small import small_mission
-    >>> level_text(small_mission(), Command("a", "battery", left=40.0, counted=35.5))
-    '40 s left; the run assumes 35.5 s, since its orders account for the rest'
-    """
-    unit, left, counted = mission.world.cost_unit, command.left, command.counted
-    text = f"{left:,.6g} {unit} left"
-    if left is None or counted is None or counted >= left:
-        return text
-    return f"{text}; the run assumes {counted:,.6g} {unit}, since its orders account for the rest"
-
-
-def command_line(mission: Mission, command: Command) -> str:
-    """Return what a command asks for, who gave it, and why it was refused.
-
-    Examples
-    --------
-    >>> from fieldbo.testing.small import small_mission
-    >>> command_line(small_mission(), Command("a", "pause", by="shore", refused="it is paused already"))
-    'pause by shore refused: it is paused already'
-    """
-    by = f" by {command.by}" if command.by else ""
-    refused = f" refused: {command.refused}" if command.refused else ""
-    return f"{command_text(mission, command)}{by}{refused}"
 
 
 def understood(agent: Agent, why: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -245,39 +171,6 @@ def best_of(agent: Agent, query: Query, why: Mapping[str, Any] | None) -> list[d
     if agent.mission.world.sensor.settings > 1:
         chosen["level"] = query.level
     return [chosen, *recorded[1:]]
-
-
-def details(
-    agent: Agent,
-    query: Query,
-    why: Mapping[str, Any] | None,
-    best: Sequence[Mapping[str, Any]],
-    extra: Mapping[str, str],
-) -> str:
-    """Return the table of the best candidates, the reasons, and one table per list in `why`.
-
-    Parameters
-    ----------
-    agent : Agent
-        As it was before it issued the query.
-    query : Query
-    why : mapping or None
-        The reasons recorded by the policy; None for an initial reading.
-    best : sequence of mapping
-        From `best_of`.
-    extra : mapping of str to str
-        Further reasons by label.
-    """
-    why = understood(agent, why)
-    reasons = {**reasons_for(agent, query, why, best), **extra}
-    width = max(map(len, reasons))
-    parts = [best_table(agent, best), "\n".join(f"  {k:<{width}}  {text}" for k, text in reasons.items())]
-    for key, rows in (why or {}).items():
-        if key == "sets" and why is not None and "worst" in why:
-            parts.append(sets_table(agent, why))
-        elif key != "best" and is_table(rows):
-            parts.append(table_of(agent.domain, rows))
-    return "\n\n".join(parts)
 
 
 # -- reasons ---------------------------------------------------------------------------------------------
@@ -437,7 +330,6 @@ def _doubt(
 
 
 def _lead(first: Any, second: Any) -> str:
-    """Return the score of the chosen candidate and its lead over the runner-up."""
     if not (isinstance(first, int | float) and isinstance(second, int | float)):
         return f"{number(first)}; next best {number(second)}"
     if first <= second:
@@ -457,12 +349,10 @@ def _controlled(domain: Domain, query: Query) -> dict[str, str]:
 
 
 def _set_variables(query: Query) -> Mask:
-    """Return the variables (d,) that a query sets."""
     return np.ones(len(query.site), dtype=bool) if query.controls is None else query.controls
 
 
 def _cost(agent: Agent, query: Query, price: float | None) -> str:
-    """Return the cost of a query and its parts."""
     vehicle, world, unit = agent.vehicles[0], agent.mission.world, agent.mission.world.cost_unit
     if vehicle.cost is None:
         return _estimated_cost(agent, query, price)
@@ -479,7 +369,6 @@ def _cost(agent: Agent, query: Query, price: float | None) -> str:
 
 
 def _modules(chain: Modular, position: Array, site: Array) -> str:
-    """Return which modules of a chain rerun, with their costs, and which do not."""
     first = int(chain.first_changed(position, site[None])[0])
     rerun = [f"{m.name} {number(m.cost)}" for m in chain.modules[first:]]
     if not chain.charge_last:
@@ -489,7 +378,6 @@ def _modules(chain: Modular, position: Array, site: Array) -> str:
 
 
 def _estimated_cost(agent: Agent, query: Query, estimate: float | None) -> str:
-    """Return the estimate of an unknown cost, and what the same control set has cost so far."""
     mask = _set_variables(query).tobytes()
     same = {
         key
