@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -124,6 +123,8 @@ def overrides(
     >>> overrides(["question.threshold=2", "policy.kind=gchk"])
     {'question': {'threshold': 2}, 'policy': {'kind': 'gchk'}}
     """
+    from fieldbo.mission.files import toml_value
+
     out: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
@@ -145,21 +146,16 @@ def overrides(
                     where="--set",
                     fix="remove one of the two",
                 )
-        table[path[-1]] = _value(text.strip())
+        table[path[-1]] = toml_value(text.strip())
     if seed is not None:
         out["seed"] = seed
     if battery is not None:
-        _table(out, "agent", "--battery")["battery"] = _value(battery)
+        _table(out, "agent", "--battery")["battery"] = toml_value(battery)
     if policy is not None:
-        table, given = _table(out, "policy", "--policy"), policy_table(policy)
-        if twice := table.keys() & given.keys():
-            key = min(twice)
-            raise InputError(
-                f"both --policy {policy} and --set policy.{key}={table[key]} were given",
-                expected="one of the two",
-                where="--policy",
-            )
-        table.update(given)
+        from fieldbo.mission.load import with_policy
+
+        _table(out, "policy", "--policy")
+        out = with_policy(policy, out)
     if prior is not None:
         table = _table(out, "prior", "--prior")
         if "readings" in table:
@@ -176,29 +172,6 @@ def overrides(
     return out
 
 
-def policy_table(text: str) -> dict[str, Any]:
-    """Return the table of a policy from its kind, and ``key=value`` after commas.
-
-    Examples
-    --------
-    >>> policy_table("gchk,per_cost=true")
-    {'kind': 'gchk', 'per_cost': True}
-    """
-    kind, *pairs = (part.strip() for part in text.split(","))
-    table: dict[str, Any] = {"kind": kind}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (equals and key.strip()):
-            raise InputError(
-                f"--policy {text}: {pair!r} is no setting",
-                expected="a kind, and key=value after commas",
-                where="--policy",
-                fix="write it as in --policy gchk,per_cost=true",
-            )
-        table[key.strip()] = _value(value.strip())
-    return table
-
-
 def _table(out: dict[str, Any], name: str, option: str) -> dict[str, Any]:
     """Return a table of the overrides, which an option adds to."""
     table = out.setdefault(name, {})
@@ -207,11 +180,3 @@ def _table(out: dict[str, Any], name: str, option: str) -> dict[str, Any]:
             f"{option} conflicts with --set {name}={table}", expected=f"{name} as a table", where="--set"
         )
     return table
-
-
-def _value(text: str) -> Any:
-    try:
-        parsed = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):  # not TOML, or a number or a nesting that no file may have
-        return text
-    return parsed["value"] if len(parsed) == 1 else text

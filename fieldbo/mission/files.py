@@ -186,6 +186,21 @@ def short_path(file: Path) -> str:
         return str(file)
 
 
+def toml_value(text: str) -> Any:
+    """Return a value written as in TOML; bare words are text.
+
+    Examples
+    --------
+    >>> toml_value("0.5"), toml_value("true"), toml_value("gchk")
+    (0.5, True, 'gchk')
+    """
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):  # not TOML, or a number or a nesting that no file may have
+        return text
+    return parsed["value"] if len(parsed) == 1 else text
+
+
 def toml_text(content: Mapping[str, Any]) -> str:
     """Return `content` as TOML, with each row of numbers on one line."""
     rows = re.compile(r"\[\n\s+([-+\w.,\s]+?),?\n\s*\]")

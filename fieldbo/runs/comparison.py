@@ -19,7 +19,7 @@ from fieldbo.domain.axes import place_text
 from fieldbo.errors import FieldboError, InputError
 from fieldbo.mission.checks import check_simulated
 from fieldbo.mission.files import write_whole
-from fieldbo.mission.load import load_mission, merged
+from fieldbo.mission.load import load_mission, merged, with_policy
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.cell_runs import judged_by
@@ -29,6 +29,8 @@ from fieldbo.results.tables import table
 from fieldbo.runs.folder import describe
 from fieldbo.runs.trials import digest_of, hold_table, lines_of, read_rows, run_and_append, unwritable
 
+_WITH = " with "
+
 
 @dataclass(frozen=True)
 class Case:
@@ -37,7 +39,7 @@ class Case:
     Attributes
     ----------
     mission : str
-        Name or path.
+        Name or path; ``NAME with POLICY`` for another policy than its own, as `with_policy` takes it.
     draw : int
         Which random field to use, counted from 0.
     start : int
@@ -56,11 +58,23 @@ def start_of(mission: Mission, start: int) -> list[float]:
     return site
 
 
+def contender(mission: str, overrides: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name or path of a mission, and overrides with the policy that is named ``with`` it.
+
+    Examples
+    --------
+    >>> contender("gp-lake with straddle", {})
+    ('gp-lake', {'policy': {'kind': 'straddle'}})
+    """
+    name, named, policy = mission.partition(_WITH)
+    return name, with_policy(policy, overrides) if named else dict(overrides)
+
+
 def prepared(case: Case, overrides: Mapping[str, Any]) -> Mission:
     """Load the mission of a case, with its draw, seed and start."""
-    overrides = merged(overrides, {"draw": case.draw, "seed": case.start})
-    first = load_mission(case.mission, overrides)
-    return load_mission(case.mission, merged(overrides, {"agent": {"start": start_of(first, case.start)}}))
+    name, overrides = contender(case.mission, merged(overrides, {"draw": case.draw, "seed": case.start}))
+    first = load_mission(name, overrides)
+    return load_mission(name, merged(overrides, {"agent": {"start": start_of(first, case.start)}}))
 
 
 def digest(case: Case, overrides: Mapping[str, Any]) -> str:
@@ -109,7 +123,8 @@ def _key(case: Case) -> tuple[str, ...]:
 
 def label(mission: str) -> str:
     """Return the name by which the table calls a mission."""
-    return Path(mission).stem if mission.endswith(".toml") else mission
+    name, named, policy = mission.partition(_WITH)
+    return f"{Path(name).stem if name.endswith('.toml') else name}{named}{policy}"
 
 
 def compare(
@@ -126,7 +141,8 @@ def compare(
     Parameters
     ----------
     missions : sequence of str
-        Names or paths.
+        Names or paths; ``NAME with POLICY`` for another policy than the mission's own, for example
+        ``"gp-lake with gchk,per_cost=true"``.
     starts, draws : int
         Number of each, at least 1.
     out : Path

@@ -27,6 +27,7 @@ from fieldbo.mission.load import load_mission
 from fieldbo.results import plot
 from fieldbo.results.cell_runs import judged_by
 from fieldbo.results.metrics import BEST_REGRET, F1, REGRET, SIMPLE_REGRET, Score, score_at_costs
+from fieldbo.runs.comparison import contender
 
 _SCORES = (F1, SIMPLE_REGRET, BEST_REGRET, REGRET)
 """A cell has the regrets before the last one as well, and is compared by its own."""
@@ -96,7 +97,8 @@ def score_of(mission: str, overrides: Mapping[str, Any] | None = None) -> Score:
 
     For a chain of modules the score is the regret of the best sample, for control sets the simple regret.
     """
-    return judged_by(load_mission(mission, overrides))
+    name, settings = contender(mission, overrides or {})
+    return judged_by(load_mission(name, settings))
 
 
 def check_target(target: float, score: Score) -> None:

@@ -453,8 +453,10 @@ def test_a_log_names_the_probability_of_the_set_below(folder, tmp_path):
 
 def test_missions_for_the_set_below_are_compared_by_f1(tmp_path):
     overrides = {"question": {"side": "below"}, "agent": {"battery": 200}}
-    rows = compare(["lake-level-set", "lake-straddle"], 1, 1, tmp_path / "c.csv", overrides)
-    for name in ("lake-level-set", "lake-straddle"):
+    rows = compare(
+        ["lake-level-set with tour", "lake-level-set with straddle"], 1, 1, tmp_path / "c.csv", overrides
+    )
+    for name in ("lake-level-set with tour", "lake-level-set with straddle"):
         (run,) = [row for row in rows if row["row"] == "run" and row["mission"] == name]
         assert 0 < float(run["f1"]) <= 1
 

@@ -174,7 +174,7 @@ def test_every_command_has_a_help(said, args):
 
 def test_the_help_of_compare_has_examples_and_describes_the_table(said):
     text = said("compare", "--help")
-    assert "fieldbo compare lake-level-set lake-gchk --starts 12 --out lake.csv" in text
+    assert "fieldbo compare lake-level-set --policy tour --policy gchk --starts 12 --out lake.csv" in text
     assert "one row per step" in text
 
 

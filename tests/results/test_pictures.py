@@ -429,9 +429,9 @@ def test_a_world_is_drawn_in_the_format_asked_for(said, tmp_path, monkeypatch):
         ((*MISSION, "--width", "wide"), "--width"),
         (("show", "lake-transect", "--out", "x.jpg"), "--out"),
         (("show", "lake-transect", "--out", "x.png", "--format", "pdf"), "--out"),
-        (("compare", "lake-random", "--out", "t.csv", "--format", "gif"), "--format"),
-        (("compare", "lake-random", "--out", "t.pdf"), "--out"),
-        (("compare", "lake-random", "--out", "t.csv", "--band", "wide"), "--band"),
+        (("compare", "lake-level-set", "--out", "t.csv", "--format", "gif"), "--format"),
+        (("compare", "lake-level-set", "--out", "t.pdf"), "--out"),
+        (("compare", "lake-level-set", "--out", "t.csv", "--band", "wide"), "--band"),
         (("resume", "r", "--format", "jpg"), "--format"),
     ],
 )

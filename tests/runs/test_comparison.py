@@ -544,14 +544,14 @@ def test_the_command_prints_paired_differences_from_the_first_mission(said):
 
 def test_missions_with_different_cost_units_are_not_compared(tmp_path):
     with pytest.raises(InputError, match="different cost units"):
-        compare(["lake-random", "lake-level-set-unit-cost"], 1, 1, tmp_path / "t.csv")
+        compare(["lake-level-set", "lake-level-set-unit-cost"], 1, 1, tmp_path / "t.csv")
     assert not (tmp_path / "t.csv").exists()
 
 
 @pytest.mark.parametrize("override", [{"draw": 1}, {"seed": 1}, {"agent": {"start": [0, 0]}}], ids=str)
 def test_draw_seed_and_start_can_not_be_overridden(tmp_path, override):
     with pytest.raises(InputError, match="a comparison sets"):
-        compare(["lake-random"], 1, 1, tmp_path / "t.csv", override)
+        compare(["lake-level-set"], 1, 1, tmp_path / "t.csv", override)
 
 
 # -- performance profiles ----------------------------------------------------------------------------------

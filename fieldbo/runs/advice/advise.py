@@ -20,7 +20,7 @@ from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.load import load_mission, merged
+from fieldbo.mission.load import load_mission, merged, with_policy
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS
 from fieldbo.runs.advice.advice import Advice, PolicyAdvice, notes, question_asked
@@ -84,8 +84,8 @@ def advise(
     fields : int
         Number of drawn fields; a search uses as many again to check its answer.
     policies : sequence of str
-        Kinds of policies to advise on, all in the same fields; by default the mission's own. ``"auto"`` is
-        the default for such a mission.
+        Policies to advise on, all in the same fields; by default the mission's own. Each is a kind, with
+        settings after commas: ``"gchk,per_cost=true"``. ``"auto"`` is the default for such a mission.
     overrides : mapping, optional
         Keys to replace in the mission, as in `load_mission`.
     out : Path or str, optional
@@ -277,16 +277,16 @@ def _cases(mission: str, policies: Sequence[str], overrides: Mapping[str, Any]) 
         own = load_mission(mission, overrides)
         return {own.policy_kind: _Case(own, overrides)}
     cases: dict[str, _Case] = {}
-    for kind in policies:
+    for policy in policies:
+        replaced = with_policy(policy, overrides)
+        kind = replaced["policy"]["kind"]
         if kind not in (AUTO, *POLICIES.names()):
             raise UnknownNameError.of("policy", kind, [AUTO, *POLICIES.names()], where="--policy")
-        replaced = {**overrides, "policy": {**overrides.get("policy", {}), "kind": kind}}
         case = _Case(load_mission(mission, replaced), replaced)
-        if case.mission.policy_kind in cases:
-            raise InputError(
-                f"{case.mission.policy_kind} is given twice", expected="each policy once", where="--policy"
-            )
-        cases[case.mission.policy_kind] = case
+        name = policy if "," in policy else case.mission.policy_kind
+        if name in cases:
+            raise InputError(f"{name} is given twice", expected="each policy once", where="--policy")
+        cases[name] = case
     return cases
 
 
