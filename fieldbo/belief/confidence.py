@@ -217,9 +217,9 @@ def confidence(
 
     Parameters
     ----------
-    either : (N,) bool array, optional
+    either : (N,) or (k, N) bool array, optional
         Sites for which the belief can't speak. The intervals also hold if all of them are in the set, and if
-        none is, whatever the draws say of them.
+        none is, whatever the draws say of them. Of several rows, each is tried by itself.
     """
     p = surface.exceedance(threshold)
     inside, truths = p >= 0.5, _sets_drawn(surface, threshold, rng, threshold_if)
@@ -230,14 +230,13 @@ def confidence(
         if inside.any():
             f1 = expected_f1(inside, p)
     stated = Confidence(_interval(f1, drawn.f1), _interval(share, drawn.share))
-    if either is None or not either.any():
-        return stated
-    for all_or_none in (True, False):
-        truths[either] = all_or_none
-        drawn = _scores(inside, truths, cells)
-        stated = Confidence(
-            _joined(stated.f1, _interval(f1, drawn.f1)), _joined(stated.share, _interval(share, drawn.share))
-        )
+    for sites in () if either is None else np.atleast_2d(either):
+        for all_or_none in (True, False) if sites.any() else ():
+            drawn = _scores(inside, np.where(sites[:, None], all_or_none, truths), cells)
+            stated = Confidence(
+                _joined(stated.f1, _interval(f1, drawn.f1)),
+                _joined(stated.share, _interval(share, drawn.share)),
+            )
     return stated
 
 
