@@ -274,7 +274,7 @@ def _gaps(agent: Agent, answer: Answer) -> Iterator[str]:
         return
     if isinstance(mission.question, LevelSet) and not one_sided(agent):
         return
-    if isinstance(answer, OptimumAnswer) and answer.unseen is not None and answer.unseen.is_told:
+    if isinstance(answer, OptimumAnswer) and answer.hidden is not None:
         return  # the answer itself says what may be there
     fixed = isinstance(mission.question, LevelSet)
     if fixed and isinstance(answer, LevelSetAnswer) and answer.inspection.far.any():
