@@ -126,12 +126,7 @@ def simplified_zones(
 
 
 def _simplified(
-    shapes: list[Shape],
-    spacing: float,
-    what: str,
-    *,
-    inwards: bool,
-    water: Callable[[list[Shape]], Region],
+    shapes: list[Shape], spacing: float, what: str, *, inwards: bool, water: Callable[[list[Shape]], Region]
 ) -> tuple[list[Shape], list[str]]:
     before = _corners(shapes)
     if before <= _MOST_CORNERS:
