@@ -23,7 +23,7 @@ from fieldbo.belief.trend import WithTrend, in_other_units
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
-from fieldbo.errors import InputError, counted
+from fieldbo.errors import InputError, at, counted
 from fieldbo.validation import settings
 
 LEAST_READINGS = 5
@@ -275,10 +275,8 @@ class Model:
         mean = question.centre if self.mean is None or self.mean == "linear" else self.mean
         if mean is None:
             return None
-        try:
+        with at("model.mean"):
             return float(ValueScale(self.transform).to_model([mean])[0])
-        except InputError as error:
-            raise error.at("model.mean") from None
 
     def standardised(
         self, y: Array, question: Question, *, uncertainty: Array | float = 0.0, has_prior_mean: bool

@@ -87,8 +87,7 @@ def run(
     policy: Policy = None,
     set_: Set = None,
     by_hand: Annotated[
-        bool,
-        typer.Option("--by-hand", help="You are the vehicle: go to each site and type in the reading."),
+        bool, typer.Option("--by-hand", help="You are the vehicle: go to each site and type in the reading.")
     ] = False,
     vehicle: Annotated[
         list[str] | None,
@@ -198,8 +197,7 @@ def resume(
         ),
     ] = None,
     accept_loss: Annotated[
-        bool,
-        typer.Option("--accept-loss", help="Continue even if the last rows of the record are missing."),
+        bool, typer.Option("--accept-loss", help="Continue even if the last rows of the record are missing.")
     ] = False,
     away: Annotated[
         str | None,

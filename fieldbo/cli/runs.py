@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fieldbo.cli.options import Run, examples
-from fieldbo.errors import FieldboError, InputError, RecordError, RefusedError, UnconfirmedError
+from fieldbo.errors import FieldboError, InputError, RecordError, RefusedError, UnconfirmedError, at
 from fieldbo.messages.names import Action
 
 if TYPE_CHECKING:
@@ -249,10 +249,8 @@ def _place(text: str, domain: Domain) -> Any:
     """Return the place (d,) in a text."""
     from fieldbo.vehicles.typed_places import place_in
 
-    try:
+    with at("fieldbo steer RUN next PLACE"):
         return place_in(text, domain)
-    except InputError as error:
-        raise error.at("fieldbo steer RUN next PLACE") from None
 
 
 def _areas(text: str, domain: Domain) -> list[Obstacle]:

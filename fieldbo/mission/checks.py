@@ -12,7 +12,7 @@ from fieldbo.belief.mean_functions import MeanFunction
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.domain import Domain
-from fieldbo.errors import InputError, counted
+from fieldbo.errors import InputError, at, counted
 from fieldbo.mission.prior import Prior
 from fieldbo.mission.rules import check_holds
 from fieldbo.policies.contract import THIS_POLICY
@@ -182,10 +182,8 @@ def check_question(mission: Mission) -> None:
     if isinstance(question, Optimum) and question.least_size is not None:
         check_least_size(mission.world.domain, question.least_size)
     if isinstance(question, LevelSet):
-        try:
+        with at("question.threshold"):
             ValueScale(mission.model.transform).to_model([question.threshold])
-        except InputError as error:
-            raise error.at("question.threshold") from None
 
 
 def check_costs(mission: Mission) -> None:

@@ -22,7 +22,7 @@ from fieldbo.domain.free_space import Bottom
 from fieldbo.domain.georeference import check_metric, crs_name
 from fieldbo.domain.lattice import lattice
 from fieldbo.domain.obstacles import Obstacle, Region, simple_polygon
-from fieldbo.errors import InputError, counted
+from fieldbo.errors import InputError, at, counted
 from fieldbo.mission.files import find, is_path, list_worlds, made, read_toml, short_path
 from fieldbo.mission.kinds import COSTS, FIELDS
 from fieldbo.mission.schema import (
@@ -71,11 +71,9 @@ def read_bottom(path: Path, crs: str) -> Bottom:
     """
     raster = read_raster(path)
     depth, what = _depths(raster, path)
-    try:
+    with at(str(path)):
         place = "in the world's CRS" if raster.crs is None else f"in {crs_name(raster.crs)}"
         return Bottom(raster.x, raster.y, depth, raster.crs, crs, source=f"{path.name}: {what}, {place}")
-    except InputError as error:
-        raise error.at(str(path)) from None
 
 
 def notes_on_depths(depths: Array, least_depth: float | None) -> tuple[str, ...]:
@@ -275,10 +273,8 @@ def place_in(domain: Domain, place: list[float] | DegreesFile, where: str) -> Ar
             where=where,
             fix=f"they look swapped: write latitude = {degrees[1]:g}, longitude = {degrees[0]:g}",
         )
-    try:
+    with at(where):
         return domain.georeference.site(degrees, others)
-    except InputError as error:
-        raise error.at(where) from None
 
 
 def _lattice(content: LatticeFile, folder: Path) -> Domain:
