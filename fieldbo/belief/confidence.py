@@ -225,15 +225,11 @@ def confidence(
     ----------
     either : (N,) or (k, N) bool array, optional
         Sites for which the belief can't speak. The intervals also hold if all of them are in the set, and if
-<<<<<<< HEAD
-        none is, whatever the draws say of them.
+        none is, whatever the draws say of them. Of several rows, each is tried by itself.
     unnoticed : (N, 256) bool array, optional
         Patches that the readings may have missed, if the model can't vouch for their absence. The intervals
         also hold if those of each draw lie on the other side of the threshold, and that of F1 allows for a
         kernel that does not quite fit.
-=======
-        none is, whatever the draws say of them. Of several rows, each is tried by itself.
->>>>>>> a8aed86e9dbbe401e4a881767afb47c48f12fcf3
     """
     p = surface.exceedance(threshold)
     inside, truths = p >= 0.5, _sets_drawn(surface, threshold, rng, threshold_if)
@@ -244,24 +240,12 @@ def confidence(
         if inside.any():
             f1 = expected_f1(inside, p)
     stated = Confidence(_interval(f1, drawn.f1), _interval(share, drawn.share))
-<<<<<<< HEAD
     if unnoticed is not None:
         stated = _with(stated, _scores(inside, np.where(unnoticed, ~inside[:, None], truths), cells))
         stated = replace(stated, f1=_stretched(stated.f1))
-    if either is None or not either.any():
-        return stated
-    for all_or_none in (True, False):
-        truths[either] = all_or_none
-        stated = _with(stated, _scores(inside, truths, cells))
-=======
     for sites in () if either is None else np.atleast_2d(either):
         for all_or_none in (True, False) if sites.any() else ():
-            drawn = _scores(inside, np.where(sites[:, None], all_or_none, truths), cells)
-            stated = Confidence(
-                _joined(stated.f1, _interval(f1, drawn.f1)),
-                _joined(stated.share, _interval(share, drawn.share)),
-            )
->>>>>>> a8aed86e9dbbe401e4a881767afb47c48f12fcf3
+            stated = _with(stated, _scores(inside, np.where(sites[:, None], all_or_none, truths), cells))
     return stated
 
 

@@ -14,10 +14,8 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.failures import patches
-from fieldbo.agent.inspection import Inspection, inspection
-from fieldbo.agent.unseen import Unseen, unnoticed, unseen
 from fieldbo.agent.inspection import Inspection, inspection, missable
-from fieldbo.agent.unseen import Unseen, unseen
+from fieldbo.agent.unseen import Unseen, unnoticed, unseen
 from fieldbo.belief.confidence import (
     DRAWS,
     MIDDLE90,
@@ -189,12 +187,8 @@ class LevelSetAnswer(_Answer):
                 rng,
                 threshold_if(question, self.scale),
                 self.mission.world.domain.cells,
-<<<<<<< HEAD
-                self.inspection.far,
-                unnoticed(self.mission, self.surface, stream(self.mission.seed, "unnoticed"), DRAWS),
-=======
                 np.array([far, missable(self.mission, self.surface, self.threshold, far)]),
->>>>>>> a8aed86e9dbbe401e4a881767afb47c48f12fcf3
+                unnoticed(self.mission, self.surface, stream(self.mission.seed, "unnoticed"), DRAWS),
             )
 
     def summary(self, costs: Sequence[float], f1: Sequence[float]) -> dict[str, Any]:

@@ -10,10 +10,8 @@ from fieldbo.agent.unseen import spacing_of, unnoticed
 from fieldbo.belief.covering import distance_text
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
-from fieldbo.mission.mission import VehicleSpec
-from fieldbo.policies import EI, DistUCB, Lawnmower
-from fieldbo.belief.question import Optimum
 from fieldbo.messages import EndReason
+from fieldbo.mission.mission import VehicleSpec
 from fieldbo.policies import EI, DistUCB, Lawnmower, Scout
 from fieldbo.testing import small_mission, small_world
 from fieldbo.world.fields.base import Field
@@ -107,7 +105,6 @@ def test_what_is_scarcest_decides_about_the_spacing():
     assert spacing_of(unknown, 4) > spacing_of(unknown, 16)
 
 
-<<<<<<< HEAD
 def mapped(lines, samples, threshold=0.5):
     mission = learning(Lawnmower(lines=lines, samples=samples), battery=500.0)
     return after(replace(mission, question=LevelSet(threshold)))
@@ -142,7 +139,8 @@ def test_intervals_of_f1_and_area_allow_for_patches_between_readings(monkeypatch
     assert allowing.f1.low < own.f1.low < own.f1.high < allowing.f1.high < 1.0
     assert allowing.share.low <= own.share.low
     assert own.share.high < allowing.share.high
-=======
+
+
 def test_equal_readings_are_no_answer_while_a_patch_could_hide_between_them():
     """An exact sensor on a sound wall: the model then knows every place, whatever it has not seen."""
     world = replace(small_world((19, 15), noise_sd=0.0), field=Plateau())
@@ -153,4 +151,3 @@ def test_equal_readings_are_no_answer_while_a_patch_could_hide_between_them():
     assert result.end_reason is EndReason.BATTERY_SPENT
     (note,) = [note for note in result.notes if "farther from all readings" in note]
     assert "a larger value may have been missed; readings so alike don't say by how much" in note
->>>>>>> a8aed86e9dbbe401e4a881767afb47c48f12fcf3
