@@ -15,7 +15,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.unseen import spacing_of
 from fieldbo.belief.confidence import AnySurface
 from fieldbo.belief.covering import MOST_AXES, nearest, reach_of, yardsticks
-from fieldbo.belief.model import ModelKernel
+from fieldbo.belief.hyperparameters import ModelKernel
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.trend import WithUnknownLevel
 from fieldbo.mission.mission import Mission

@@ -107,8 +107,8 @@ def run(
     tables, maps and pictures.
     """
     from fieldbo.cli.session import carry_out, connect, console
-    from fieldbo.mission.checks import check_simulated
     from fieldbo.mission.load import load_mission
+    from fieldbo.mission.mission import check_simulated
     from fieldbo.runs.folder import begin
     from fieldbo.runs.runner import run as run_mission
 

@@ -210,7 +210,7 @@ def steer(
     """Pause, redirect or end a run that another process is carrying out."""
     import getpass
 
-    from fieldbo.domain.axes import place_text
+    from fieldbo.domain.places import place_text
     from fieldbo.record.record import Record
     from fieldbo.record.store import record_file
     from fieldbo.runs.replay import mission_of

@@ -15,13 +15,14 @@ import shapely
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
-from fieldbo.domain.axes import Axis, extent_text, is_depth, is_swapped
+from fieldbo.domain.axes import Axis, is_depth
 from fieldbo.domain.controls import Controls, ControlSet, Distribution, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.free_space import Bottom
 from fieldbo.domain.georeference import check_metric, crs_name
 from fieldbo.domain.lattice import lattice
 from fieldbo.domain.obstacles import Obstacle, Region, simple_polygon
+from fieldbo.domain.places import check_place, extent_text, is_swapped
 from fieldbo.errors import InputError, at, counted
 from fieldbo.mission.files import find, is_path, list_worlds, made, read_toml, short_path
 from fieldbo.mission.kinds import COSTS, FIELDS
@@ -189,7 +190,7 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
         raise placed(error, f"{where}: domain") from None
     start = None if content.start is None else place_in(domain, content.start, f"{where}: start")
     if start is not None:
-        domain.check_place("start", start, f"{where}: start")
+        check_place(domain, "start", start, f"{where}: start")
     field = None if content.field is None else _field(content.field, domain, draw, file.parent, where)
     try:
         return World(

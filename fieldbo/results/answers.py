@@ -36,8 +36,8 @@ from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, thr
 from fieldbo.belief.readings import pool
 from fieldbo.belief.unexpected import Unexpected, unexpected
 from fieldbo.belief.value_scale import ValueScale
-from fieldbo.domain.axes import part_text
 from fieldbo.domain.georeference import TABLE_DIGITS
+from fieldbo.domain.places import part_text
 from fieldbo.domain.search import climbed
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission

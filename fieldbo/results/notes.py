@@ -17,7 +17,7 @@ from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.clock import duration_text
-from fieldbo.domain.axes import place_text
+from fieldbo.domain.places import place_text
 from fieldbo.errors import counted
 from fieldbo.messages import (
     Action,

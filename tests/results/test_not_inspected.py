@@ -18,7 +18,7 @@ from fieldbo.belief.question import LevelSet
 from fieldbo.costs import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
-from fieldbo.mission.mission import VehicleSpec
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies import Lawnmower
 from fieldbo.results import plot
 from fieldbo.runs.export import export

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.domain.axes import place_text
+from fieldbo.domain.places import place_text
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.mavlink.fence_storage import too_many
