@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from textwrap import fill
@@ -145,6 +146,25 @@ def errors_of(*checks: Callable[[], object]) -> list[InputError]:
         except InputError as error:
             errors.append(error)
     return errors
+
+
+@contextmanager
+def at(where: str) -> Iterator[None]:
+    """Prefix the places of errors that the block raises with `where`.
+
+    Examples
+    --------
+    >>> with at("lake.toml"):
+    ...     raise InputError("battery is -5", where="agent.battery")
+    Traceback (most recent call last):
+        ...
+    fieldbo.errors.InputError: battery is -5
+      where:    lake.toml: agent.battery
+    """
+    try:
+        yield
+    except InputError as error:
+        raise error.at(where) from None
 
 
 class UnknownNameError(InputError):

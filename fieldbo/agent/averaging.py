@@ -11,12 +11,12 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.averaged import AveragedSurface
-from fieldbo.belief.hyperparameters import MANY, WeightedHyperparameters, weighted_around
 from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.readings import NOISE_FLOOR, Data
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
+from fieldbo.belief.weighted import MANY, WeightedHyperparameters, weighted_around
 
 if TYPE_CHECKING:
     from fieldbo.agent.online_model import Fit, OnlineModel

@@ -11,14 +11,15 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.agent.averaging import Averaging, Stated, drawn_at
-from fieldbo.belief.hyperparameters import WeightedHyperparameters, weighted_around
+from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.kernels import Indices
 from fieldbo.belief.mean_functions import PriorMean
-from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
+from fieldbo.belief.model import LEAST_READINGS
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.readings import PIECE, Data, Thinned, places, thinned
 from fieldbo.belief.surface import Surface
+from fieldbo.belief.weighted import WeightedHyperparameters, weighted_around
 from fieldbo.messages import Fitted, Observation
 from fieldbo.mission.mission import Mission
 

@@ -15,8 +15,7 @@ from fieldbo.costs.travel import shortest_order
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import PolicyError
 from fieldbo.messages import Query, Stop
-from fieldbo.mission.checks import policy_name
-from fieldbo.mission.mission import Mission
+from fieldbo.mission.mission import Mission, policy_name
 from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, State
 
 

@@ -18,7 +18,7 @@ from fieldbo.agent.failures import Failures
 from fieldbo.agent.online_model import OnlineModel
 from fieldbo.agent.standstill import Standstill
 from fieldbo.agent.vehicle_state import VehicleState
-from fieldbo.belief.model import Hyperparameters
+from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.surface import Surface
 from fieldbo.domain.controls import ControlSet
 from fieldbo.messages import Command, Event, GoHome, Observation, Order, Query, Recharge, Rejected

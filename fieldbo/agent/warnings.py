@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from shapely import MultiPolygon
 
-from fieldbo.domain.axes import compared
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.places import compared
 from fieldbo.messages import Event, Observation
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.contract import Policy

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,11 +31,8 @@ from scipy.special import erfcx
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.value_scale import ValueScale
-
-if TYPE_CHECKING:
-    from fieldbo.belief.model import Hyperparameters
-
 
 Moments = tuple[Array, Array]
 """Means and variances (n,)."""

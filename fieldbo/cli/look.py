@@ -164,8 +164,7 @@ _QUESTIONS = {
 def policies(
     name: Annotated[str | None, typer.Argument(help="Show the settings of this policy.")] = None,
     mission: Annotated[
-        str | None,
-        typer.Option("--for", metavar="MISSION", help="Say which policy suits a mission."),
+        str | None, typer.Option("--for", metavar="MISSION", help="Say which policy suits a mission.")
     ] = None,
 ) -> None:
     """List the policies, show one with its settings, or say which one suits a mission, and why."""
@@ -307,9 +306,7 @@ class Kind(StrEnum):
     vehicle = "vehicle"
 
 
-def schema(
-    kind: Annotated[Kind, typer.Argument(help="Kind of file.")] = Kind.mission,
-) -> None:
+def schema(kind: Annotated[Kind, typer.Argument(help="Kind of file.")] = Kind.mission) -> None:
     """Print the JSON Schema of mission, world or vehicle files. Editors use it to complete and check TOML."""
     from fieldbo.mission.schema import json_schema
     from fieldbo.vehicles.remote.settings import vehicle_schema

@@ -177,11 +177,7 @@ def _make_place(
 
 
 def _make_survey(
-    name: str,
-    table: TableOptions,
-    given: dict[str, Any],
-    mission: MissionOptions,
-    overwrite: bool,
+    name: str, table: TableOptions, given: dict[str, Any], mission: MissionOptions, overwrite: bool
 ) -> list[str]:
     """Make a survey in metres that is not placed on the Earth."""
     from fieldbo.mission.new.survey import Survey, make_world

@@ -216,8 +216,7 @@ def plan(
         bool, typer.Option("--upload", help="Upload the plan to the vehicle, replacing its mission.")
     ] = False,
     upload_battery: Annotated[
-        int | None,
-        typer.Option(help="Upload the plan of this battery, counted from 1.", metavar="N"),
+        int | None, typer.Option(help="Upload the plan of this battery, counted from 1.", metavar="N")
     ] = None,
     set_: Set = None,
 ) -> None:

@@ -27,9 +27,7 @@ def _site(text: str, domain: Domain, option: str) -> Array:
         site = np.empty(0)
     if len(site) != dimension or not np.isfinite(site).all():
         raise InputError(
-            f"{option} {text}",
-            expected=f"a place: {dimension} numbers, comma-separated",
-            where=option,
+            f"{option} {text}", expected=f"a place: {dimension} numbers, comma-separated", where=option
         )
     if domain.georeference is not None and np.abs(site[:2]).max() <= 180.0:  # too small to be metres
         others = [j for j in range(dimension) if j not in domain.georeference.axes]

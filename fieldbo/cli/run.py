@@ -87,8 +87,7 @@ def run(
     policy: Policy = None,
     set_: Set = None,
     by_hand: Annotated[
-        bool,
-        typer.Option("--by-hand", help="You are the vehicle: go to each site and type in the reading."),
+        bool, typer.Option("--by-hand", help="You are the vehicle: go to each site and type in the reading.")
     ] = False,
     vehicle: Annotated[
         list[str] | None,
@@ -108,8 +107,8 @@ def run(
     tables, maps and pictures.
     """
     from fieldbo.cli.session import carry_out, connect, console
-    from fieldbo.mission.checks import check_simulated
     from fieldbo.mission.load import load_mission
+    from fieldbo.mission.mission import check_simulated
     from fieldbo.runs.folder import begin
     from fieldbo.runs.runner import run as run_mission
 
@@ -198,8 +197,7 @@ def resume(
         ),
     ] = None,
     accept_loss: Annotated[
-        bool,
-        typer.Option("--accept-loss", help="Continue even if the last rows of the record are missing."),
+        bool, typer.Option("--accept-loss", help="Continue even if the last rows of the record are missing.")
     ] = False,
     away: Annotated[
         str | None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fieldbo.cli.options import Run, examples
-from fieldbo.errors import FieldboError, InputError, RecordError, RefusedError, UnconfirmedError
+from fieldbo.errors import FieldboError, InputError, RecordError, RefusedError, UnconfirmedError, at
 from fieldbo.messages.names import Action
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def steer(
     """Pause, redirect or end a run that another process is carrying out."""
     import getpass
 
-    from fieldbo.domain.axes import place_text
+    from fieldbo.domain.places import place_text
     from fieldbo.record.record import Record
     from fieldbo.record.store import record_file
     from fieldbo.runs.replay import mission_of
@@ -249,10 +249,8 @@ def _place(text: str, domain: Domain) -> Any:
     """Return the place (d,) in a text."""
     from fieldbo.vehicles.typed_places import place_in
 
-    try:
+    with at("fieldbo steer RUN next PLACE"):
         return place_in(text, domain)
-    except InputError as error:
-        raise error.at("fieldbo steer RUN next PLACE") from None
 
 
 def _areas(text: str, domain: Domain) -> list[Obstacle]:

@@ -92,8 +92,7 @@ def export(
     ] = False,
     format: Format = None,
     width: Annotated[
-        str | None,
-        typer.Option(help="Width of the pictures: *screen*, *column* or *page*.", metavar="WIDTH"),
+        str | None, typer.Option(help="Width of the pictures: *screen*, *column* or *page*.", metavar="WIDTH")
     ] = None,
 ) -> None:
     """Export a run to formats that other programs read."""

@@ -51,8 +51,7 @@ def advise(
         typer.Option(help="F1 to reach at the end; without *--battery*, find the battery that it needs."),
     ] = None,
     probability: Annotated[
-        float | None,
-        typer.Option(help="Probability with which to reach the target.", show_default="0.8"),
+        float | None, typer.Option(help="Probability with which to reach the target.", show_default="0.8")
     ] = None,
     battery: Annotated[
         str | None,
@@ -312,10 +311,7 @@ def _table(
     from rich.markup import escape
 
     table = _headed(
-        *(f"{c:g} {unit}" for c in costs),
-        *(f"to {t:g} ({unit})" for t in targets),
-        "coverage90",
-        "runs",
+        *(f"{c:g} {unit}" for c in costs), *(f"to {t:g} ({unit})" for t in targets), "coverage90", "runs"
     )
     for mission, score in scores.items():
         cells = [

@@ -126,11 +126,7 @@ _CASES: Sequence[_Case] = (
         _priced,
         DefaultPolicy({"kind": "tour"}, "it weighs what a whole tour of readings tells against its travel."),
     ),
-    _Case(
-        LevelSet,
-        _any,
-        _WITHOUT_COSTS,
-    ),
+    _Case(LevelSet, _any, _WITHOUT_COSTS),
     _Case(
         ShareOfMaximum,
         _priced,
@@ -139,11 +135,7 @@ _CASES: Sequence[_Case] = (
             "it divides what a reading promises by its cost, and follows a threshold that moves.",
         ),
     ),
-    _Case(
-        ShareOfMaximum,
-        _any,
-        _WITHOUT_COSTS,
-    ),
+    _Case(ShareOfMaximum, _any, _WITHOUT_COSTS),
     _Case(
         Optimum,
         _control_sets,

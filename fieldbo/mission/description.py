@@ -9,12 +9,14 @@ from fieldbo.belief.covering import distance_text
 from fieldbo.belief.question import Optimum
 from fieldbo.clock import duration_text
 from fieldbo.costs.cells import Modular, Subset
-from fieldbo.domain.axes import Axis, extent_text, place_text
+from fieldbo.domain.axes import Axis
 from fieldbo.domain.controls import Distribution, TruncatedNormal
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.places import extent_text, place_text
 from fieldbo.errors import counted
-from fieldbo.mission.mission import FAILURE_LIMIT, Mission, VehicleSpec
+from fieldbo.mission.mission import FAILURE_LIMIT, Mission
 from fieldbo.mission.rules import CONFIRMED_F1, CONFIRMED_REGRET
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.world.world import World
 
 _MOST_NAMES = 8

@@ -106,9 +106,7 @@ def name_of(what: str, name: str, where: str | None = None) -> str:
         )
     if len(name) > _LONGEST:
         raise InputError(
-            f"the {what} name {name!r} has {len(name)} letters",
-            expected=f"at most {_LONGEST}",
-            where=where,
+            f"the {what} name {name!r} has {len(name)} letters", expected=f"at most {_LONGEST}", where=where
         )
     return name
 

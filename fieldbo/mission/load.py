@@ -19,7 +19,6 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.amounts import amount, is_share
-from fieldbo.mission.checks import check_noise
 from fieldbo.mission.default_policy import AUTO, DEFAULTS, default_policy
 from fieldbo.mission.files import (
     find,
@@ -32,7 +31,7 @@ from fieldbo.mission.files import (
     toml_value,
 )
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.mission import Mission, VehicleSpec, within_reach
+from fieldbo.mission.mission import Mission, check_noise
 from fieldbo.mission.prior import Prior
 from fieldbo.mission.prior_file import load_prior, plain_prior
 from fieldbo.mission.schema import (
@@ -45,6 +44,7 @@ from fieldbo.mission.schema import (
     QuantileFile,
     ShareFile,
 )
+from fieldbo.mission.vehicle_spec import VehicleSpec, within_reach
 from fieldbo.mission.world_file import load_world, place_in, world_from
 from fieldbo.policies.contract import Policy
 from fieldbo.validation import validated

@@ -81,9 +81,7 @@ class Hold:
         side = "above" if self.above is not None else "below"
         if wrong is not None:
             raise InputError(
-                f"{other} is set, but the hold is for values {side} a limit",
-                expected=key,
-                where=other,
+                f"{other} is set, but the hold is for values {side} a limit", expected=key, where=other
             )
         release = limit if getattr(self, key) is None else getattr(self, key)
         if release > limit if side == "above" else release < limit:

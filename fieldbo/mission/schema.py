@@ -30,8 +30,9 @@ from fieldbo.field_texts import schema_with_texts
 from fieldbo.mission.amounts import Amount, AmountOrNothing
 from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
-from fieldbo.mission.mission import FAILURE_LIMIT, Margin, Recharging, TimeLimit, WhenLost
+from fieldbo.mission.mission import FAILURE_LIMIT
 from fieldbo.mission.rules import Hold, StopRule
+from fieldbo.mission.vehicle_spec import Margin, Recharging, TimeLimit, WhenLost
 from fieldbo.world.world import Disturbances
 
 MOST = 100_000

@@ -15,14 +15,15 @@ import shapely
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
-from fieldbo.domain.axes import Axis, extent_text, is_depth, is_swapped
+from fieldbo.domain.axes import Axis, is_depth
 from fieldbo.domain.controls import Controls, ControlSet, Distribution, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.free_space import Bottom
 from fieldbo.domain.georeference import check_metric, crs_name
 from fieldbo.domain.lattice import lattice
 from fieldbo.domain.obstacles import Obstacle, Region, simple_polygon
-from fieldbo.errors import InputError, counted
+from fieldbo.domain.places import check_place, extent_text, is_swapped
+from fieldbo.errors import InputError, at, counted
 from fieldbo.mission.files import find, is_path, list_worlds, made, read_toml, short_path
 from fieldbo.mission.kinds import COSTS, FIELDS
 from fieldbo.mission.schema import (
@@ -71,11 +72,9 @@ def read_bottom(path: Path, crs: str) -> Bottom:
     """
     raster = read_raster(path)
     depth, what = _depths(raster, path)
-    try:
+    with at(str(path)):
         place = "in the world's CRS" if raster.crs is None else f"in {crs_name(raster.crs)}"
         return Bottom(raster.x, raster.y, depth, raster.crs, crs, source=f"{path.name}: {what}, {place}")
-    except InputError as error:
-        raise error.at(str(path)) from None
 
 
 def notes_on_depths(depths: Array, least_depth: float | None) -> tuple[str, ...]:
@@ -191,7 +190,7 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
         raise placed(error, f"{where}: domain") from None
     start = None if content.start is None else place_in(domain, content.start, f"{where}: start")
     if start is not None:
-        domain.check_place("start", start, f"{where}: start")
+        check_place(domain, "start", start, f"{where}: start")
     field = None if content.field is None else _field(content.field, domain, draw, file.parent, where)
     try:
         return World(
@@ -275,10 +274,8 @@ def place_in(domain: Domain, place: list[float] | DegreesFile, where: str) -> Ar
             where=where,
             fix=f"they look swapped: write latitude = {degrees[1]:g}, longitude = {degrees[0]:g}",
         )
-    try:
+    with at(where):
         return domain.georeference.site(degrees, others)
-    except InputError as error:
-        raise error.at(where) from None
 
 
 def _lattice(content: LatticeFile, folder: Path) -> Domain:

@@ -17,7 +17,7 @@ from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.clock import duration_text
-from fieldbo.domain.axes import place_text
+from fieldbo.domain.places import place_text
 from fieldbo.errors import counted
 from fieldbo.messages import (
     Action,
@@ -274,7 +274,7 @@ def _gaps(agent: Agent, answer: Answer) -> Iterator[str]:
         return
     if isinstance(mission.question, LevelSet) and not one_sided(agent):
         return
-    if isinstance(answer, OptimumAnswer) and answer.unseen is not None and answer.unseen.is_told:
+    if isinstance(answer, OptimumAnswer) and answer.hidden is not None:
         return  # the answer itself says what may be there
     fixed = isinstance(mission.question, LevelSet)
     if fixed and isinstance(answer, LevelSetAnswer) and answer.inspection.far.any():

@@ -12,9 +12,9 @@ import numpy as np
 
 from fieldbo.belief.covering import MOST_AXES, distance_text
 from fieldbo.clock import duration_text
-from fieldbo.domain.axes import compared
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import TABLE_DIGITS
+from fieldbo.domain.places import compared
 from fieldbo.errors import counted
 from fieldbo.messages import EndReason
 from fieldbo.results.answers import OptimumAnswer

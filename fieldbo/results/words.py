@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import Optimum, Question, ShareOfMaximum
-from fieldbo.domain.axes import place_text
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.places import place_text
 from fieldbo.world.world import Quantity
 
 

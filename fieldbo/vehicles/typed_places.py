@@ -9,9 +9,9 @@ import numpy as np
 import shapely
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.domain.axes import is_swapped, place_text
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import TEXT_DIGITS, Georeference, degrees_text
+from fieldbo.domain.places import is_swapped, place_text
 from fieldbo.errors import InputError
 from fieldbo.vehicles.dialogue import Dialogue, number_in, parts_of
 

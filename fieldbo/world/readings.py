@@ -88,9 +88,7 @@ def read_readings(
 
     if len(rows) - 1 < least:
         raise InputError(
-            f"the file has {counted(len(rows) - 1, 'reading')}",
-            expected=f"at least {least}",
-            where=str(path),
+            f"the file has {counted(len(rows) - 1, 'reading')}", expected=f"at least {least}", where=str(path)
         )
     noise = column(noise_sd) if noise_sd else None
     if noise is not None and (noise < 0).any():

@@ -17,15 +17,16 @@ import fieldbo
 from fieldbo.agent.averaging import Averaging, _Average, drawn_at
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.confidence import moments
-from fieldbo.belief.hyperparameters import KEPT, WeightedHyperparameters, weighted_around, weighted_thetas
+from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior, fit_kernel
-from fieldbo.belief.model import Hyperparameters, Model
+from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
 from fieldbo.belief.readings import Data
 from fieldbo.belief.surface import Surface, joint_draws
 from fieldbo.belief.value_scale import ValueScale
+from fieldbo.belief.weighted import KEPT, WeightedHyperparameters, weighted_around, weighted_thetas
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import Fitted, Query, from_plain, to_plain

@@ -21,7 +21,8 @@ from fieldbo.domain.controls import TruncatedNormal, halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Observation, Query
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies import acquisition
 from fieldbo.policies.chains import bandit as tree
 from fieldbo.policies.chains import boxes as cells

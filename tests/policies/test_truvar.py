@@ -20,7 +20,8 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Fitted, Observation
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.level_set.truvar import Epoch, Sets, TruVaR, advanced_epoch, beta_at, updated_sets
 from fieldbo.testing import small_mission
 from fieldbo.world.fields.base import Field

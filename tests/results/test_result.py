@@ -19,8 +19,9 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Observation, Query, Rejected, Stop
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
 from fieldbo.mission.rules import StopRule
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.results.curve import Scorer, Step

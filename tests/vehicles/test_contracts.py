@@ -11,7 +11,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Answer, GoHome, Query
-from fieldbo.mission.mission import VehicleSpec
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.testing import VehicleContract, small_mission, small_world
 from fieldbo.vehicles.base import VEHICLES
 from fieldbo.vehicles.by_form import ByForm

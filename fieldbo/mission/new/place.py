@@ -27,7 +27,7 @@ from fieldbo.domain.georeference import (
 )
 from fieldbo.domain.lattice import Pattern, lattice
 from fieldbo.domain.obstacles import Region
-from fieldbo.errors import InputError, counted
+from fieldbo.errors import InputError, at, counted
 from fieldbo.mission.shapes import Layer, Shape, as_obstacles, as_outline, read_layer, write_shapes
 from fieldbo.mission.world_file import read_bottom
 
@@ -126,12 +126,7 @@ def simplified_zones(
 
 
 def _simplified(
-    shapes: list[Shape],
-    spacing: float,
-    what: str,
-    *,
-    inwards: bool,
-    water: Callable[[list[Shape]], Region],
+    shapes: list[Shape], spacing: float, what: str, *, inwards: bool, water: Callable[[list[Shape]], Region]
 ) -> tuple[list[Shape], list[str]]:
     before = _corners(shapes)
     if before <= _MOST_CORNERS:
@@ -494,10 +489,8 @@ def _crs(extent: Extent, given: Layer | None, degrees: Array) -> str:
     if extent.crs is not None and crs_of(extent.crs, "--crs").is_projected:
         return extent.crs
     around = degrees if given is None else given.corners[:, ::-1]
-    try:
+    with at("--csv" if given is None else "--outline"):
         return local_crs(*around.T)
-    except InputError as error:
-        raise error.at("--csv" if given is None else "--outline") from None
 
 
 def _check_together(shapes: list[Shape], readings: Array, given: Layer, degrees: Array) -> None:

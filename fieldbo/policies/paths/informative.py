@@ -21,6 +21,7 @@ from fieldbo.costs.base import CostModel
 from fieldbo.costs.cells import Modular
 from fieldbo.costs.on_the_way import spacing_m
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.places import check_place
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Event, Observation, Query, Recharge, Stop
 from fieldbo.policies.choice import needs_declared_costs
@@ -259,7 +260,7 @@ class InformativePath(Policy):
                 where="policy.kind",
             )
         if self.destination is not None:
-            domain.check_place("destination", np.array(self.destination), "policy.destination")
+            check_place(domain, "destination", np.array(self.destination), "policy.destination")
 
     def start(self, state: State) -> Memory:
         """Begin without a plan.

@@ -17,7 +17,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.domain.axes import place_text
+from fieldbo.domain.places import place_text
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.mavlink.geofence import (

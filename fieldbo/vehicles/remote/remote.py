@@ -17,7 +17,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.clock import MACHINE_CLOCK, Clock
-from fieldbo.domain.axes import place_text
+from fieldbo.domain.places import place_text
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import (
     Correction,

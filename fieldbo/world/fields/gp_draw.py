@@ -26,8 +26,8 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.streams import stream
+from fieldbo.belief.hyperparameters import ModelKernel
 from fieldbo.belief.kernels import Kernel, kernel
-from fieldbo.belief.model import ModelKernel
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.domain import MOST_PAIRS, Domain
