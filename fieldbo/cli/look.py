@@ -375,8 +375,7 @@ def check(
         )
     name = file if path is None or not path.exists() else path
     if kind == "vehicle":
-        from fieldbo.vehicles.description import describe_vehicle
-        from fieldbo.vehicles.file import LoadedVehicleFile
+        from fieldbo.vehicles.file import LoadedVehicleFile, describe_vehicle
 
         lines = describe_vehicle(LoadedVehicleFile.read(file), file)
     elif kind == "world":
@@ -409,7 +408,7 @@ def _mission(name: str | Path, settings: Mapping[str, Any], vehicles: list[str])
     from fieldbo.mission.load import load_mission
     from fieldbo.results.answers import ANSWERS
     from fieldbo.results.words import question_text
-    from fieldbo.vehicles.kinds import LINKS
+    from fieldbo.vehicles.base import LINKS
 
     files, full = _files(vehicles) if vehicles else ([], None)
     mission = load_mission(name, settings, full)
@@ -444,9 +443,8 @@ def _on_vehicles(
     files: list[LoadedVehicleFile], vehicles: list[str], mission: Mission
 ) -> tuple[list[str], list[str]]:
     """Return warnings on how vehicles fit a mission, and lines that describe them."""
-    from fieldbo.vehicles.checks import check_vehicle
-    from fieldbo.vehicles.description import describe_vehicle
-    from fieldbo.vehicles.place import describe_place
+    from fieldbo.vehicles.file import describe_place, describe_vehicle
+    from fieldbo.vehicles.load import check_vehicle
 
     warnings: list[str] = []
     lines: list[str] = []

@@ -297,8 +297,8 @@ def degrees(text: str, option: str) -> tuple[float, ...]:
     >>> degrees("69,5; 27,25", "--start"), degrees("69°30'N 27°15'E", "--start")
     ((69.5, 27.25), (69.5, 27.25))
     """
-    from fieldbo.vehicles.angles import angles_in, has_angles
     from fieldbo.vehicles.dialogue import number_in, parts_of
+    from fieldbo.vehicles.typed_places import angles_in, has_angles
 
     try:
         if has_angles(text):

@@ -88,7 +88,7 @@ class PlanFiles:
         InputError
             A file cannot be written.
         """
-        from fieldbo.vehicles.mavlink.plan_files import fence_file, plan_file, waypoint_file
+        from fieldbo.vehicles.mavlink.flight_plan import fence_file, plan_file, waypoint_file
 
         text = plan_file if self.fence is None else waypoint_file
         for file, route in zip(self.missions, routes, strict=True):
@@ -125,7 +125,7 @@ def _with(file: Path, part: str) -> Path:
 
 def _check_free(file: Path) -> None:
     """Raise an `InputError` if a file exists that fieldbo did not write."""
-    from fieldbo.vehicles.mavlink.plan_files import is_ours
+    from fieldbo.vehicles.mavlink.flight_plan import is_ours
 
     if not file.is_file():
         return
@@ -225,11 +225,10 @@ def plan(
     Use this when the autopilot is to follow the whole route by itself, without fieldbo.
     """
     from fieldbo.runs.flights import through_closed
-    from fieldbo.vehicles.checks import check_tolerances, doubts
+    from fieldbo.vehicles.load import check_tolerances, doubts
     from fieldbo.vehicles.mavlink import flight_plan
-    from fieldbo.vehicles.mavlink.fence_check import check_geofence
-    from fieldbo.vehicles.mavlink.fence_storage import routed, simplified, storable, too_many
-    from fieldbo.vehicles.mavlink.return_home import from_waypoints
+    from fieldbo.vehicles.mavlink.fence_check import check_geofence, routed, simplified, storable, too_many
+    from fieldbo.vehicles.mavlink.link import from_waypoints
     from fieldbo.vehicles.mavlink.stance import describe_stance, faced
 
     loaded, link = _vehicle(vehicle)
@@ -311,7 +310,7 @@ def _vehicle(file: Path) -> tuple[LoadedVehicleFile, Mavlink]:
 
 def _place(loaded: LoadedVehicleFile, mission: Mission) -> list[str]:
     """Return lines on where the vehicle file places the mission on the ground."""
-    from fieldbo.vehicles.place import axes_lead, describe_place
+    from fieldbo.vehicles.file import axes_lead, describe_place
 
     frame = loaded.settings.frame
     axes = [f"axes      {axes_lead(frame)}"] if frame is not None and frame.axes else []

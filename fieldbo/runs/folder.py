@@ -37,7 +37,7 @@ from fieldbo.record.record import Record as Record  # noqa: PLC0414 - it is fiel
 from fieldbo.record.store import MISSION, RECORD, digests, on_disk
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.result import PICTURES, Result
-from fieldbo.vehicles.kinds import LINKS, VEHICLES
+from fieldbo.vehicles.base import LINKS, VEHICLES
 
 Fill = Callable[[Path, str], None]
 """``fill(folder, name)`` writes the content of a run folder with its final name."""

@@ -25,7 +25,7 @@ from fieldbo.messages import (
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.by_hand import check_by_hand
-from fieldbo.vehicles.plausible import check_cost, doubt_about_cost, doubt_about_reading, earlier_values
+from fieldbo.vehicles.person import check_cost, doubt_about_cost, doubt_about_reading, earlier_values
 from fieldbo.vehicles.typed_places import typed_places
 
 _FURTHEST = 0.5

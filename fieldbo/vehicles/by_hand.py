@@ -29,14 +29,16 @@ from fieldbo.messages import (
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.dialogue import HELP, Correct, Dialogue, Undo, number_in, parts_of
-from fieldbo.vehicles.plausible import (
+from fieldbo.vehicles.person import (
+    Tasks,
     check_cost,
     doubt_about_cost,
     doubt_about_reading,
     earlier_values,
+    in_a_cell,
     reading_in,
+    shown,
 )
-from fieldbo.vehicles.tasks import Tasks, in_a_cell, shown
 from fieldbo.vehicles.typed_places import DEGREES_HELP, typed_places
 
 

@@ -33,7 +33,7 @@ from fieldbo.messages import (
 )
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
-from fieldbo.vehicles.remote.arrival import ArrivalDetector
+from fieldbo.vehicles.remote.arrival import ArrivalDetector, OnTheWayCollector
 from fieldbo.vehicles.remote.contact import POLL_S, Contact
 from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.remote.link import (
@@ -50,7 +50,6 @@ from fieldbo.vehicles.remote.link import (
     Report,
     Unreachable,
 )
-from fieldbo.vehicles.remote.on_the_way import OnTheWayCollector
 from fieldbo.vehicles.remote.progress import Entry, OrderBook, Progress
 from fieldbo.vehicles.remote.reports import ReportFilter
 from fieldbo.vehicles.remote.settings import VehicleFile

@@ -36,8 +36,7 @@ from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
 from fieldbo.vehicles.remote.progress import Entry, Leg, OrderBook, Progress
 from fieldbo.vehicles.remote.settings import VehicleFile
 from fieldbo.vehicles.remote.track import Track
-from fieldbo.vehicles.remote.usable import number
-from fieldbo.vehicles.remote.way_check import believable_on_the_way
+from fieldbo.vehicles.remote.usable import believable_on_the_way, number
 
 _HURRIED = 0.1
 """A duration of less than this fraction of the time that passed is not believed."""
