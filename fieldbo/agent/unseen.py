@@ -14,7 +14,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.confidence import AnySurface
-from fieldbo.belief.covering import MOST_AXES, Covering, Readings, one_each, scarcest_spacing
+from fieldbo.belief.covering import MOST_AXES, Covering, Price, Readings, one_each, scarcest_spacing
 from fieldbo.belief.surface import Surface
 from fieldbo.mission.mission import Mission
 
@@ -129,7 +129,7 @@ def spacing_of(mission: Mission, readings: int) -> float:
     if cost is None:
         return scarcest_spacing(domain, mission.question, [(one_each, float(readings))])
     budget = sum((spec.battery - spec.reserve) * spec.batteries for spec in mission.vehicles)
-    supplies = [(cost.to, budget)]
+    supplies: list[tuple[Price, float]] = [(cost.to, budget)]
     if mission.max_steps is not None:
         supplies.append((one_each, float(mission.max_steps)))
     limits = [spec.time_limit_s for spec in mission.vehicles]

@@ -34,7 +34,6 @@ from fieldbo.messages import Correction, EndReason, Event, Lost, Observation, Qu
 from fieldbo.policies.candidates import incumbent
 from fieldbo.policies.chains.bandit import (
     BanditState,
-    Integers,
     arms_of,
     depth_recipe,
     drawn,
@@ -49,6 +48,7 @@ from fieldbo.policies.chains.bandit import (
 )
 from fieldbo.policies.chains.boxes import (
     BoxOptima,
+    Integers,
     best_of_boxes,
     boxes_of,
     first_changed,
@@ -306,7 +306,7 @@ class LaMBO(Policy):
         prior = float(np.sqrt(state.belief.kernel.diagonal(state.position[None])[0])) * abs(state.scale.scale)
         return spread if spread > 0 else prior
 
-    def _maintained(self, state: State, bandit: BanditState) -> BanditState:
+    def _maintain(self, state: State, bandit: BanditState) -> BanditState:
         """Refine, restart or deepen the bandit where it is time to, before a step."""
         keep = np.flatnonzero(surviving(bandit.below, self.drop_after))
         if len(keep) < len(bandit.arms) and bandit.refinements < self.refinements:
@@ -324,11 +324,11 @@ class LaMBO(Policy):
         if memory is None:
             bandit = self._initial(state)
         else:
-            bandit = self._maintained(state, BanditState.from_plain(memory))
+            bandit = self._maintain(state, BanditState.from_plain(memory))
         options = self._options(state, bandit)
         if not options.able.any():
             return self._without_arms(state, bandit, memory)
-        arm, near = self._drawn(state, bandit, options)
+        arm, near = self._draw_arm(state, bandit, options)
         losses = self._losses(state, bandit, options.optima)
         coins = np.where(state.rng.random(int(heights(bandit.depths)[0])) < 0.5, -1, 1)
         total = smoothed(bandit.log_p, losses, coins, bandit.arms, bandit.depths, self.eta).total
@@ -381,7 +381,7 @@ class LaMBO(Policy):
         able = np.isfinite(optima.scores) & state.affordable(optima.points, level=self.level)
         return ArmOptions(current, changed, optima, able, beta)
 
-    def _drawn(self, state: State, bandit: BanditState, options: ArmOptions) -> tuple[int, float]:
+    def _draw_arm(self, state: State, bandit: BanditState, options: ArmOptions) -> tuple[int, float]:
         """Draw an arm; return it with its probability among the arms it was drawn from."""
         log_q = bandit.log_p
         if options.current is not None:

@@ -249,7 +249,7 @@ class ControlSetPolicy(Policy):
         """
         if not proposals:
             return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory, why)
-        best = [self._described(state, counts, proposal) for proposal in proposals[:LEADING]]
+        best = [self._describe(state, counts, proposal) for proposal in proposals[:LEADING]]
         first, price = proposals[0], best[0]["cost"]
         controls = state.domain.control_sets[first.number].controls
         why = {"set": first.number, "score": first.value, "best": best, **why}
@@ -262,7 +262,7 @@ class ControlSetPolicy(Policy):
             return Decision(Stop(EndReason.BATTERY_SPENT), memory, why)
         return Decision(Query(first.site, controls=controls, expected_cost=price), memory, why)
 
-    def _described(self, state: State, counts: PlayCounts, proposal: Proposal) -> dict[str, Any]:
+    def _describe(self, state: State, counts: PlayCounts, proposal: Proposal) -> dict[str, Any]:
         """Return a proposal with its cost and what it would leave, as plain data."""
         price = self.price(state, counts, proposal.number, proposal.site)
         return {
@@ -318,7 +318,7 @@ class GainPolicy(ControlSetPolicy):
         worst = worst_read(state)
         if memory is not None:
             more = gain(state, state.scale.to_model([memory["worst"]])[0], worst)
-            memory = {**memory, **{key: _raised(memory[key], more) for key in self.gains_in_memory}}
+            memory = {**memory, **{key: _raise_gains(memory[key], more) for key in self.gains_in_memory}}
         decision: Decision = replace(self, worst=worst).suggest(state, memory)  # type: ignore[call-arg]
         kept = None if decision.memory is None else {**decision.memory, "worst": worst}
         return replace(decision, memory=kept)
@@ -347,8 +347,8 @@ def gain(state: State, value: float, worst: float) -> float:
     return float(sign * (state.scale.to_user([value])[0] - worst))
 
 
-def _raised(gains: Any, by: float) -> Any:
+def _raise_gains(gains: Any, by: float) -> Any:
     """Add to a gain, or to each of a list; None stays None."""
     if isinstance(gains, list):
-        return [_raised(each, by) for each in gains]
+        return [_raise_gains(each, by) for each in gains]
     return None if gains is None else gains + by

@@ -313,7 +313,7 @@ class Tour(ByRisk):
         cost, sites = state.cost, state.domain.sites
         assert cost is not None
         sampling = np.stack([cost.sampling_cost(sites, level) for level in state.levels], axis=1)
-        rows, levels = _promising(drops, sampling, state.at_levels(state.costs))
+        rows, levels = _choose_stops(drops, sampling, state.at_levels(state.costs))
         if not len(rows) or not len(drops.risk.members):
             return []
         places = np.concatenate([state.position[None], sites[rows]])
@@ -339,7 +339,7 @@ def _travels(state: State) -> bool:
     return bool(state.cost.travel(state.position, state.domain.sites, state.time_s).any())
 
 
-def _promising(drops: Drops, sampling: Array, costs: Array) -> tuple[Whole, Whole]:
+def _choose_stops(drops: Drops, sampling: Array, costs: Array) -> tuple[Whole, Whole]:
     """Return the sites and levels (W,) of the candidates for a stop.
 
     The best by gain per cost of the move, and the best of those worth a stop if they needed no detour.
