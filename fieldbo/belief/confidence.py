@@ -177,7 +177,7 @@ def drawn_scores(
         What each site represents, for the fraction of the domain: `Domain.cells`. Default: all the same.
     """
     inside = surface.exceedance(threshold) >= 0.5
-    return _scores(inside, _sets_drawn(surface, threshold, rng, threshold_if), cells)
+    return _scores(inside, _draw_sets(surface, threshold, rng, threshold_if), cells)
 
 
 def _scores(inside: Mask, truths: Mask, cells: Array | None) -> DrawnScores:
@@ -188,7 +188,7 @@ def _scores(inside: Mask, truths: Mask, cells: Array | None) -> DrawnScores:
     return DrawnScores(np.where(members > 0, hits / np.maximum(members, 1), 1.0), share)
 
 
-def _sets_drawn(
+def _draw_sets(
     surface: AnySurface, threshold: float, rng: np.random.Generator, threshold_if: ThresholdIf | None
 ) -> Mask:
     """Return draws (N, 256) of the level set; those of a fixed threshold differ only where in doubt."""
@@ -222,7 +222,7 @@ def confidence(
         none is, whatever the draws say of them.
     """
     p = surface.exceedance(threshold)
-    inside, truths = p >= 0.5, _sets_drawn(surface, threshold, rng, threshold_if)
+    inside, truths = p >= 0.5, _draw_sets(surface, threshold, rng, threshold_if)
     drawn = _scores(inside, truths, cells)
     f1, share = float(drawn.f1.mean()), float(drawn.share.mean())
     if threshold_if is None:
@@ -236,12 +236,12 @@ def confidence(
         truths[either] = all_or_none
         drawn = _scores(inside, truths, cells)
         stated = Confidence(
-            _joined(stated.f1, _interval(f1, drawn.f1)), _joined(stated.share, _interval(share, drawn.share))
+            _join(stated.f1, _interval(f1, drawn.f1)), _join(stated.share, _interval(share, drawn.share))
         )
     return stated
 
 
-def _joined(a: Interval, b: Interval) -> Interval:
+def _join(a: Interval, b: Interval) -> Interval:
     """Return the value of the first interval, with the ends of both."""
     return Interval(a.value, min(a.low, b.low), max(a.high, b.high))
 

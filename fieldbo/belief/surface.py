@@ -69,7 +69,6 @@ class Surface:
         self._begin(belief)
 
     def _begin(self, belief: Belief) -> None:
-        """Compute everything from a belief."""
         self.belief = belief
         self._lookahead: Lookahead | None = None
         self._distinct = {site.tobytes() for site in belief.sites}
@@ -232,7 +231,6 @@ class Surface:
         self._note_sites(sites)
 
     def _make_room(self, n: int) -> None:
-        """Make room for n rows."""
         if n > len(self._rows):
             grown = np.empty((max(n, 2 * self.belief.size), self.size))
             grown[: len(self._rows)] = self._rows

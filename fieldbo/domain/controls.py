@@ -210,7 +210,6 @@ def halton(n: int, d: int) -> Array:
 
 
 def _primes() -> Iterator[int]:
-    """Return all prime numbers, in order."""
     return (p for p in count(2) if all(p % q for q in range(2, isqrt(p) + 1)))
 
 

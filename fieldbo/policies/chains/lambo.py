@@ -246,7 +246,6 @@ class LaMBO(Policy):
         self._depths(needs_modules(cost, domain))
 
     def _depths(self, cost: Modular) -> tuple[int, ...]:
-        """Return the initial depths."""
         early = len(cost.modules) - 1
         if isinstance(self.depths, str):
             prices = [module.cost for module in cost.modules[:-1]]
@@ -278,7 +277,6 @@ class LaMBO(Policy):
         return memory
 
     def _initial(self, state: State) -> BanditState:
-        """Return the bandit before the first step."""
         cost, domain = modular_costs(state), state.domain
         regions = []
         for columns in cost.columns[:-1]:

@@ -268,7 +268,6 @@ class ControlSetSearch:
 
 
 def _rejected_settings(state: State) -> dict[int, list[Array]]:
-    """Return the rejected settings, by control set."""
     rejected: dict[int, list[Array]] = {}
     for event in state.history:
         order = state.orders.get(event.order) if isinstance(event, Rejected) else None

@@ -240,7 +240,6 @@ def expected_size(changes: Array) -> Array:
 
 
 def _density(z: Array) -> Array:
-    """Return the standard normal density at z."""
     return np.asarray(np.exp(-0.5 * np.square(z)) / np.sqrt(2.0 * np.pi))
 
 

@@ -297,7 +297,7 @@ class Tour(ByRisk):
         drops = Drops.of(state)
         if drops.answered:
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, drops.why)
-        if not _travels(state):
+        if not _travel_costs(state):
             return drops.best_per_cost(state, memory)
         first = self._stops(state, drops, memory, 1)
         if first and state.sensor.along is not None and drops.best_rate(state) > first[0].why["score"]:
@@ -333,8 +333,7 @@ class Tour(ByRisk):
         return decisions
 
 
-def _travels(state: State) -> bool:
-    """Return True if travel to any site costs something."""
+def _travel_costs(state: State) -> bool:
     assert state.cost is not None
     return bool(state.cost.travel(state.position, state.domain.sites, state.time_s).any())
 

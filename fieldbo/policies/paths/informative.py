@@ -464,7 +464,6 @@ class InformativePath(Policy):
 
 
 def _most_readings(state: State) -> int:
-    """Return how many readings can be planned at most."""
     return int(max(1, min(state.steps_left, COUNTS[-1])))
 
 
