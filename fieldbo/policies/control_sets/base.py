@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveFloat, PositiveInt
 
-from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import Optimum
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
@@ -183,7 +183,7 @@ class ControlSetPolicy(Policy):
     """Number of candidates, drawn again for each decision, from which climbs start."""
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
-        """Raise an `InputError` unless the domain is a box with control sets and distributions."""
+        """Raise an `InputError` unless the domain is a box with control sets."""
         if not domain.control_sets:
             raise InputError(
                 f"{THIS_POLICY} needs control sets, but the domain has none",
@@ -192,14 +192,6 @@ class ControlSetPolicy(Policy):
                 fix='add control_sets = [["x1"], ["x1", "x2"]] and free = { kind = "uniform" } to the axes '
                 "that some set leaves out, or choose another policy",
             )
-        for axis, law, free in zip(domain.axes, domain.distributions, _ever_free(domain), strict=True):
-            if free and law is None:
-                raise InputError(
-                    f"{axis.name} is left free by a control set, but has no distribution",
-                    expected="a distribution of every variable that a set leaves free",
-                    where="domain.axes",
-                    fix=f'add free = {{ kind = "uniform" }} to the axis {axis.name}',
-                )
         if not domain.continuous:
             raise InputError(
                 f"{THIS_POLICY} needs a box, but the domain is a list of sites",
@@ -208,6 +200,14 @@ class ControlSetPolicy(Policy):
             )
 
     # -- decisions ---------------------------------------------------------------------------------------
+
+    def suggest(self, state: State, memory: Memory) -> Decision:
+        """Return the next settings of a control set, or a Stop when they no longer fit."""
+        return self.nothing_left(state, memory) or self.decide(state, memory)
+
+    @abstractmethod
+    def decide(self, state: State, memory: Memory) -> Decision:
+        """Return the next settings of a control set; some are left."""
 
     def nothing_left(self, state: State, memory: Memory) -> Decision | None:
         """Return a Stop if every site, or each of the latest queries, was rejected."""
@@ -274,11 +274,6 @@ class ControlSetPolicy(Policy):
         }
 
 
-def _ever_free(domain: Domain) -> Mask:
-    """Return which variables (d,) some control set leaves free."""
-    return np.asarray(~np.all([control_set.controls for control_set in domain.control_sets], axis=0))
-
-
 class GainPolicy(ControlSetPolicy):
     """A policy that counts values from the worst that the field can take, in the user's unit.
 
@@ -308,10 +303,6 @@ class GainPolicy(ControlSetPolicy):
                 'set transform = "none" in [model]'
             )
         return self.decide(state, memory)
-
-    @abstractmethod
-    def decide(self, state: State, memory: Memory) -> Decision:
-        """Return the next settings of a control set; `worst` is known."""
 
     def _from_worst_read(self, state: State, memory: Memory) -> Decision:
         """Decide with the worst value read so far, and remember it."""
