@@ -12,13 +12,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from fieldbo._numerics.arrays import Array
-from fieldbo.domain.places import place_text
 import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
+
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.domain.axes import place_text
+from fieldbo.domain.places import place_text
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.mavlink.geofence import (

@@ -18,9 +18,9 @@ import numpy as np
 import shapely
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.domain.axes import place_text
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Ground
+from fieldbo.domain.places import place_text
 from fieldbo.errors import VehicleError, counted
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
