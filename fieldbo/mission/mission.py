@@ -182,7 +182,6 @@ def _check_open(world: World, name: str, place: Array) -> None:
 
 
 def _barrier(world: World) -> str:
-    """Return in words what lies between two places."""
     if world.domain.obstacles:
         return "obstacles lie"
     return "the outline lies" if world.domain.region is not None else "there is no path"
