@@ -347,23 +347,15 @@ def check(
         not content and file in list_worlds() and file not in list_missions()
     ):
         kind = "world"
-    if set_ and kind != "mission":
-        raise InputError(
-            f"--set {set_[0]} does not apply to a {kind}",
-            expected="--set with a mission",
-            where="--set",
-            fix=f"edit the {kind}'s file",
-        )
-    if vehicle and kind != "mission":
-        raise InputError(
-            f"--vehicle {vehicle[0]} does not apply to a {kind}",
-            expected="--vehicle with a mission",
-            where="--vehicle",
-        )
-    if prior is not None and kind != "mission":
-        raise InputError(
-            f"--prior {prior} does not apply to a {kind}", expected="--prior with a mission", where="--prior"
-        )
+    given = {"--set": set_, "--vehicle": vehicle, "--prior": None if prior is None else [prior]}
+    for option, values in given.items():
+        if values and kind != "mission":
+            raise InputError(
+                f"{option} {values[0]} does not apply to a {kind}",
+                expected=f"{option} with a mission",
+                where=option,
+                fix=f"edit the {kind}'s file" if option == "--set" else None,
+            )
     name = file if path is None or not path.exists() else path
     if kind == "vehicle":
         from fieldbo.vehicles.description import describe_vehicle
