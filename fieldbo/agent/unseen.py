@@ -11,7 +11,6 @@ questions therefore go by distances, too, whatever the model says:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from fieldbo.belief.covering import (
     MOST_AXES,
     SIZES,
     Covering,
+    Price,
     Readings,
     nearest,
     one_each,
@@ -180,7 +180,7 @@ def spacing_of(mission: Mission, readings: int) -> float:
     if cost is None:
         return scarcest_spacing(domain, mission.question, [(one_each, float(readings))])
     budget = sum((spec.battery - spec.reserve) * spec.batteries for spec in mission.vehicles)
-    supplies: list[tuple[Callable[[Array, Array], Array], float]] = [(cost.to, budget)]
+    supplies: list[tuple[Price, float]] = [(cost.to, budget)]
     if mission.max_steps is not None:
         supplies.append((one_each, float(mission.max_steps)))
     limits = [spec.time_limit_s for spec in mission.vehicles]

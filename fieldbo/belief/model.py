@@ -265,7 +265,7 @@ class Model:
             y, v, expected, uncertainty = self.transformed(present, question, believed)
             if (~censored).any():  # the noise is part of the spread of normal readings, too
                 uncertainty = np.where(uncertainty > 0, uncertainty + np.median(v[~censored]), 0.0)
-            return self._fitted_to(
+            return self._fit_to(
                 present,
                 self.standardised(
                     expected, question, uncertainty=uncertainty, has_prior_mean=data.means is not None
@@ -296,13 +296,15 @@ class Model:
         censored = self.observation_model(data.sensor).censored(data.values).any()
         grows = data.sensor.noise_share > 0 and self.transform == "none"  # logs have no unit
         if not (censored or grows):
-            return self._given(present, present.kernel.variance * present.scale.scale**2, data, centre)
+            return self._linearise_given(
+                present, present.kernel.variance * present.scale.scale**2, data, centre
+            )
         # What lies below the limit depends on level and spread of the field, and they on it; so does noise
         # that grows with the value. The present spread may still be in another unit.
         scale = self._as_read(question, data)
         for _ in range(_ROUNDS):
             before = scale
-            taken = self._given(present, scale.scale**2, data, _always(before.shift))
+            taken = self._linearise_given(present, scale.scale**2, data, _always(before.shift))
             scale = self.standardised(
                 taken.expected, question, uncertainty=taken.uncertainty, has_prior_mean=has_prior_mean
             )
@@ -311,7 +313,7 @@ class Model:
                 break
         return taken
 
-    def _given(
+    def _linearise_given(
         self, present: Hyperparameters, variance: float, data: Data, centre: Callable[[Array], float]
     ) -> Linearised:
         """Return readings linearised on the transform's scale, given the variance of the field there."""
@@ -354,7 +356,7 @@ class Model:
             v = np.where(observed.censored(data.values), v, v / learned)
         return Linearised(y - means, v, expected - means, uncertainty)
 
-    def _fitted_to(
+    def _fit_to(
         self,
         present: Hyperparameters,
         scale: ValueScale,

@@ -229,7 +229,7 @@ def weighted_thetas(
         return (middle if peak is None else peak)[None], np.ones(1)
     weights = np.exp(log_weights - log_weights.max())
     kept = KEPT if len(likelihood.values) < MANY else KEPT_LATER
-    return _kept(thetas, z, weights / weights.sum(), kept, rng)
+    return _keep_some(thetas, z, weights / weights.sum(), kept, rng)
 
 
 def _uniform(n: int, dimension: int, rng: np.random.Generator) -> Array:
@@ -262,7 +262,7 @@ class _Around:
             _, behind = likelihood(peak - step)
             curvature[j] -= (ahead - behind) * prior.sds / (2 * _STEP)
         values, directions = eigh(0.5 * (curvature + curvature.T))
-        self.directions = _signed(directions)
+        self.directions = _orient(directions)
         self.scales = _WIDER / np.sqrt(np.maximum(values, _LEAST_CURVATURE))
 
     def points(self, normal: Array, uniform: Array) -> Array:
@@ -278,19 +278,19 @@ class _Around:
         return np.asarray(constant - np.log(self.scales).sum() - 0.5 * (v + p) * np.log1p(squares / v))
 
 
-def _signed(directions: Array) -> Array:
+def _orient(directions: Array) -> Array:
     """Return eigenvectors, the columns, with a positive largest entry: else rounding chooses their signs."""
     largest = np.argmax(np.abs(directions), axis=0)
     return np.asarray(directions * np.sign(directions[largest, np.arange(len(largest))]))
 
 
-def _kept(
+def _keep_some(
     thetas: Array, z: Array, weights: Array, kept: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return at most `kept` of the points, and their weights: a systematic sample along their main spread."""
     centred = z - weights @ z
     _, directions = eigh((weights[:, None] * centred).T @ centred)
-    order = np.argsort(centred @ _signed(directions)[:, -1], kind="stable")
+    order = np.argsort(centred @ _orient(directions)[:, -1], kind="stable")
     marks = (np.arange(kept) + rng.random()) / kept
     drawn = np.searchsorted(np.cumsum(weights[order]), marks)
     chosen, times = np.unique(order[np.minimum(drawn, len(order) - 1)], return_counts=True)

@@ -46,7 +46,6 @@ MOST_HOLDS = 32
 
 
 def _are_coordinates(given: object) -> object:
-    """Reject anything but a list."""
     if not isinstance(given, list | tuple):
         raise ValueError("coordinates, one per axis, for example [0, 0]")
     return given

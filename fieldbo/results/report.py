@@ -21,7 +21,7 @@ from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.cell_runs import SetPlays
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.recommendation import BestPlay
-from fieldbo.results.words import coordinates, extreme, interval, rounded, spent_of
+from fieldbo.results.words import coordinates, extreme, interval, rounded, short, spent_of
 
 _ENDINGS = {
     EndReason.QUESTION_ANSWERED: "Question answered",
@@ -160,8 +160,7 @@ def _sizes(numbers: dict[str, Any], side: str, whole: float) -> str:
 
 def _area(area: float, whole: float) -> str:
     """Return an area, rounded to a whole number if large, else to three digits; 0 if next to nothing."""
-    area = 0.0 if area < _NOTHING * whole else area
-    return f"{area:,.0f}" if area >= 100 else f"{area:.3g}"
+    return short(0.0 if area < _NOTHING * whole else area)
 
 
 def _goal(outcome: Outcome) -> Iterator[tuple[str, str]]:

@@ -164,6 +164,17 @@ def _at_most(values: Array, limit: float | None) -> Array:
     return finite if limit is None else np.maximum(finite, limit)
 
 
+def short(value: float) -> str:
+    """Return an amount to three digits, from 100 on as a whole number.
+
+    Examples
+    --------
+    >>> short(0.01234), short(12.0), short(12345.6)
+    ('0.0123', '12', '12,346')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def number(value: Any) -> str:
     """Return a number to four digits, from 1000 on as a whole number; a dash for None; text unchanged.
 

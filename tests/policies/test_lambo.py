@@ -319,7 +319,7 @@ def test_without_a_reading_losses_are_in_units_of_the_prior():
 
 
 def turned(policy, state, memory):
-    return policy._maintained(state, BanditState.from_plain(memory))
+    return policy._maintain(state, BanditState.from_plain(memory))
 
 
 def a_memory(**changes):

@@ -241,7 +241,7 @@ def module_of(text: str) -> Module:
     Module(name='denoise', axes=('strength', 'patch'), cost=40.0)
     """
     name, equals, rest = text.partition("=")
-    axes, cost = _priced(rest, text, _MODULE, "--module")
+    axes, cost = _parse_priced(rest, text, _MODULE, "--module")
     if not (equals and name.strip()):
         raise InputError(f"{text!r} does not name a module", expected=_MODULE, where="--module")
     return Module(name.strip(), axes, cost)
@@ -255,10 +255,10 @@ def control_set_of(text: str) -> tuple[tuple[str, ...], float]:
     >>> control_set_of("strength, patch: 0.1")
     (('strength', 'patch'), 0.1)
     """
-    return _priced(text, text, _CONTROL_SET, "--control-set")
+    return _parse_priced(text, text, _CONTROL_SET, "--control-set")
 
 
-def _priced(part: str, text: str, form: str, where: str) -> tuple[tuple[str, ...], float]:
+def _parse_priced(part: str, text: str, form: str, where: str) -> tuple[tuple[str, ...], float]:
     """Return the names and the cost of ``name,name:cost``."""
     listed, colon, price = part.rpartition(":")
     names = tuple(name.strip() for name in listed.split(","))
@@ -382,15 +382,15 @@ class CellDraft(Draft):
         return four_digits(_SAMPLES * source.sample_cost)
 
     def prior_mean(self) -> float:
-        return self._rounded(self.field.scale.to_user([0.0])[0])
+        return self._round(self.field.scale.to_user([0.0])[0])
 
     def _worst(self) -> float:
         """Return a value beyond all of the table and the fit, to count fractions of the best from."""
         values = self.readings.values
         sign, spread = (1.0 if self.source.goal == "minimise" else -1.0), float(np.ptp(values))
-        return self._rounded(sign * (float(max(sign * values)) + 0.1 * spread))
+        return self._round(sign * (float(max(sign * values)) + 0.1 * spread))
 
-    def _rounded(self, value: float) -> float:
+    def _round(self, value: float) -> float:
         """Return a value to a thousandth of the outcomes' spread, for a file that people read."""
         return round(float(value), 3 - int(np.floor(np.log10(np.ptp(self.readings.values)))))
 

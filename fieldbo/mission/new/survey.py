@@ -309,7 +309,6 @@ class PlaceSurvey(Source):
 
     @property
     def _others(self) -> list[tuple[str, str | None]]:
-        """Further options that name a column."""
         named = [("--noise", self.noise_sd), ("--time", self.time), ("--depth", self.depth)]
         return [*named, *(("--channel", channel) for channel in self.channels)]
 

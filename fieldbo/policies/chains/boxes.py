@@ -36,7 +36,7 @@ from fieldbo.costs.cells import Modular
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.policies.acquisition import log_excess
-from fieldbo.policies.candidates import known_exactly
+from fieldbo.policies.candidates import known_exactly, near_rejected
 from fieldbo.policies.contract import THIS_POLICY, State
 
 Integers = NDArray[np.intp]
@@ -319,10 +319,7 @@ class BoxOptima(NamedTuple):
 
 def allowed(state: State, points: Array) -> Mask:
     """Return which points (n, d) lie in the domain and away from rejected sites."""
-    able = state.domain.contains(points)
-    if state.rejected.any():
-        able &= ~state.rejected[[state.domain.nearest(point) for point in points]]
-    return able
+    return state.domain.contains(points) & ~near_rejected(state, points)
 
 
 def places_of_interest(state: State) -> Array:
@@ -404,7 +401,7 @@ def best_of_boxes(
     surface = Surface(state.belief, flat)
     able = allowed(state, flat) & ~known_exactly(state.belief, flat, surface.variance)
     scores = np.where(able, scoring(surface.mean, surface.sd).score, -np.inf).reshape(K, each)
-    starts = _leading_of(scores, each - near, climbs)
+    starts = _choose_starts(scores, each - near, climbs)
     which = np.repeat(np.arange(K), starts.shape[1])
     rising = _rising(state, scoring)
     ends, values = climbed_together(
@@ -416,7 +413,7 @@ def best_of_boxes(
     return BoxOptima(ends.reshape(K, -1, d)[rows, best], values[rows, best])
 
 
-def _leading_of(scores: Array, far: int, climbs: int) -> NDArray[np.intp]:
+def _choose_starts(scores: Array, far: int, climbs: int) -> NDArray[np.intp]:
     """Return the columns (K, climbs) to climb from: the best of the first `far`, and of the rest."""
     half = max(1, climbs // 2)
     first = np.argsort(-scores[:, :far], axis=1, kind="stable")[:, :half]

@@ -247,12 +247,12 @@ class Subsets(GainPolicy):
         lcb_now = self.gain(state, highest.value)
         memory = {**memory, "lower": remember(memory["lower"], seen)}
         if exploring:
-            return self._explored(state, counts, search, memory, lcb_now, plays % m)
+            return self._explore(state, counts, search, memory, lcb_now, plays % m)
         if memory["explored"] is None:
             memory = {**memory, "explored": chosen.total}
-        return self._exploited(state, counts, search, memory, lcb_now)
+        return self._exploit(state, counts, search, memory, lcb_now)
 
-    def _explored(
+    def _explore(
         self,
         state: State,
         counts: PlayCounts,
@@ -272,7 +272,7 @@ class Subsets(GainPolicy):
         why = {"phase": "exploration", "alpha": self.alpha, "lcb": lcb, "sets": sets_described(counts, ucb)}
         return self.play(state, counts, self.in_gains(state, proposals.values()), memory, **why)
 
-    def _exploited(
+    def _exploit(
         self, state: State, counts: PlayCounts, search: ControlSetSearch, memory: Memory, lcb_now: float
     ) -> Decision:
         """Return the next play of the cheapest sets that may be good enough (lines 13 to 26)."""

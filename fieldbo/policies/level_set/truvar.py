@@ -372,7 +372,7 @@ class TruVaR(Policy):
         """Return the pair of the largest reduction per unit of cost; Stop when nothing is in question."""
         sets, epoch = self._recall(memory, state.domain.size)
         why = self._why(sets, epoch)
-        if self._answered(state, sets):
+        if self._is_answered(state, sets):
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, why)
         reduction = self._reduction(state, sets, epoch)
         scores = reduction.scores(state.surface)
@@ -380,12 +380,12 @@ class TruVaR(Policy):
             scores[~sets.M] = -np.inf
         decision = best_pair(state, scores, reduction.able, memory, **why)
         keeps_to_sites = not state.domain.continuous or self.within or self.anticipate
-        return decision if keeps_to_sites else self._polished(state, reduction, decision)
+        return decision if keeps_to_sites else self._polish(state, reduction, decision)
 
     def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
         """Return the first `k` steps of the greedy cover, each at its cost from the present position."""
         sets, epoch = self._recall(memory, state.domain.size)
-        if self._answered(state, sets):
+        if self._is_answered(state, sets):
             return None
         chosen = self._reduction(state, sets, epoch).batch(state.surface, k)
         why = self._why(sets, epoch)
@@ -401,7 +401,7 @@ class TruVaR(Policy):
     def _why(self, sets: Sets, epoch: Epoch) -> dict[str, Any]:
         return {"epoch": epoch.i, "beta": epoch.beta, "eta": epoch.eta, "unclassified": int(sets.M.sum())}
 
-    def _answered(self, state: State, sets: Sets) -> bool:
+    def _is_answered(self, state: State, sets: Sets) -> bool:
         if not state.steps or state.provisional:
             return False
         if isinstance(state.question, Optimum):
@@ -422,7 +422,7 @@ class TruVaR(Policy):
             return whole
         return Anticipation(**vars(whole), leaves_below=_leaves_below(state, epoch.beta))
 
-    def _polished(self, state: State, reduction: Reduction, decision: Decision) -> Decision:
+    def _polish(self, state: State, reduction: Reduction, decision: Decision) -> Decision:
         """Return the decision for the best point near the chosen representer of a continuous domain."""
         from scipy.optimize import minimize
 
