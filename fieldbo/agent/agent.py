@@ -98,7 +98,7 @@ class Agent(AgentState):
         """Return what a policy sees when it learns of an event."""
         return view_at_event(self, vehicle)
 
-    def _asked(self, vehicle: int) -> State:
+    def _view(self, vehicle: int) -> State:
         """Return what a policy sees when it is asked."""
         return view_when_asked(self, vehicle)
 
@@ -176,7 +176,7 @@ class Agent(AgentState):
         initial = self.initial_left
         if self.vehicles[vehicle].wanted:
             k = 1  # what an operator wants next is not chosen with others
-        if k > 1 and not initial and (batch := self._chosen_together(k, vehicle)):
+        if k > 1 and not initial and (batch := self._choose_together(k, vehicle)):
             return batch
         order: Order | Stop | None = self.ask(vehicle)
         orders: list[Order] = []
@@ -186,7 +186,7 @@ class Agent(AgentState):
             order = self.ask_another(vehicle) if more else None
         return orders if order is None or isinstance(order, Stop) else [*orders, order]
 
-    def _chosen_together(self, k: int, vehicle: int) -> list[Order]:
+    def _choose_together(self, k: int, vehicle: int) -> list[Order]:
         """Return the batch that the policy chooses; empty if it chooses one by one, or stops."""
         orders: list[Order] = []
         for decision in affordable_route(self.vehicles[vehicle], self.suggest_batch(k, vehicle), self.domain):
@@ -221,7 +221,7 @@ class Agent(AgentState):
             return []
         if self.mission.max_steps is not None:
             k = min(k, self.mission.max_steps - self.queries)
-        decisions = self.mission.policy.suggest_batch(self._asked(vehicle), self.memory, k) or []
+        decisions = self.mission.policy.suggest_batch(self._view(vehicle), self.memory, k) or []
         for decision in decisions:
             check_decision(decision, "suggest_batch", self.mission)
         queries = [with_own_reasons(d) for d in decisions if isinstance(d.choice, Query)]
@@ -293,18 +293,18 @@ class Agent(AgentState):
 
     def _choose(self, vehicle: int) -> tuple[Query | Stop, Origin]:
         """Return what an operator wants next, or the next initial query, or the policy's choice."""
-        if (wanted := self._wanted(vehicle)) is not None:
+        if (wanted := self._take_wanted(vehicle)) is not None:
             return wanted, Origin.OPERATOR
         while self.initial_left:
             query = self.initial[self.asks]
             if self._affordable(query, vehicle):
                 return query, Origin.INITIAL
             self.end_initial()  # not enough battery for the rest
-        decision = decided(self, self._asked(vehicle))
+        decision = decided(self, self._view(vehicle))
         self.why, self.memory = decision.why, decision.memory
         return decision.choice, Origin.POLICY
 
-    def _wanted(self, vehicle: int) -> Query | None:
+    def _take_wanted(self, vehicle: int) -> Query | None:
         """Return the next query that an operator wants and that is still affordable; None without any."""
         state = self.vehicles[vehicle]
         while state.wanted:
@@ -325,7 +325,7 @@ class Agent(AgentState):
     @on_one_blas_thread
     def answered(self, vehicle: int = 0) -> bool:
         """Return True if the question counts as answered now."""
-        choice = decided(self, self._asked(vehicle)).choice
+        choice = decided(self, self._view(vehicle)).choice
         return isinstance(choice, Stop) and choice.reason is EndReason.QUESTION_ANSWERED
 
     def reopen(self, vehicle: int) -> None:
@@ -429,14 +429,14 @@ class Agent(AgentState):
         vehicle = vehicle_of(event, self.issued)
         self.online_model.rebuilt = False
         if isinstance(event, Observation):
-            if (news := self._news(event)) is None:
+            if (news := self._find_news(event)) is None:
                 return
             event = news
-            self._observed(event)
+            self._take_observation(event)
         elif isinstance(event, Rejected | Lost):
             if event.order not in self.vehicles[vehicle].ledger_of(event.order).reserved:
                 return
-            self._not_done(event)
+            self._take_failure(event)
         elif isinstance(event, Telemetry):
             self.vehicles[event.vehicle].heard(event)
         elif isinstance(event, Command):
@@ -534,7 +534,7 @@ class Agent(AgentState):
         """Return True if an event belongs to an order that this agent issued, or to no order at all."""
         return belongs(event, self.issued)
 
-    def _not_done(self, event: Rejected | Lost) -> None:
+    def _take_failure(self, event: Rejected | Lost) -> None:
         order = self.issued[event.order].order
         state, withdrawn = self.vehicles[order.vehicle], event.order in self.withdrawn
         state.swap_refused |= isinstance(order, Recharge) and not withdrawn
@@ -550,7 +550,7 @@ class Agent(AgentState):
         if isinstance(order, Query) and not np.isnan(order.site).any():
             self.pass_over(order.site)
 
-    def _news(self, event: Observation) -> Observation | None:
+    def _find_news(self, event: Observation) -> Observation | None:
         """Return what is new in an observation; None if nothing is."""
         repeats = self._repeats(event)
         if repeats and (not event.last or event.order in self.settled):
@@ -560,7 +560,7 @@ class Agent(AgentState):
         late = self.settled.get(event.order) is Observation  # it settles nothing again
         return replace(event, last=False) if late else event
 
-    def _observed(self, event: Observation) -> None:
+    def _take_observation(self, event: Observation) -> None:
         order, number = self.issued[event.order].order, order_number(event.order)
         state, withdrawn = self.vehicles[order.vehicle], event.order in self.withdrawn
         lost = event.order in state.ledger_of(event.order).lost
@@ -585,7 +585,7 @@ class Agent(AgentState):
         if event.order not in self.withdrawn and not repeats:
             self.failures.take(event, in_vain=not lost and self._is_in_vain(event, order))
         if not self.online_model.learn(event) and not repeats:
-            self._nothing_learnt(event, order, lost=lost)
+            self._learn_nothing(event, order, lost=lost)
 
     def _is_in_vain(self, event: Observation, order: Order) -> bool:
         """Return whether a query was carried out, and none of its parts brought a reading."""
@@ -594,7 +594,7 @@ class Agent(AgentState):
         before = (e for e in self.history if isinstance(e, Observation) and e.order == event.order)
         return not any(len(part.values) for part in before)
 
-    def _nothing_learnt(self, event: Observation, order: Order, *, lost: bool) -> None:
+    def _learn_nothing(self, event: Observation, order: Order, *, lost: bool) -> None:
         """Pass over the place of unusable readings, and a site that gave none on two visits."""
         if event.order in self.withdrawn:
             return

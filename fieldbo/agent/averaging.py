@@ -160,12 +160,12 @@ class Averaging:
         average = self._average
         if average is None or not average.lacks_only_new(model, recorded):
             n = 0 if recorded is None else model.readings_of(recorded.after)
-            average = _begun(model, recorded, max(n, int(np.argmax(model.believed)) + 1))
+            average = _begin(model, recorded, max(n, int(np.argmax(model.believed)) + 1))
         # Observation by observation: how often the average is asked for must not matter.
         for n in model.ends_after(len(average.believed)):
             _add(model, average, n)
             if average.is_worn or drawn_at(average.drawn_at, n) > average.drawn_at:
-                average = _begun(model, recorded, n, anew=average.is_worn)
+                average = _begin(model, recorded, n, anew=average.is_worn)
         self._average = average
         return Stated(average.surface, average.weighted.members[0].scale)
 
@@ -180,7 +180,7 @@ def _fit_before(model: Learning, n: int) -> Fit | None:
     return next((fit for fit in reversed(model.fits) if model.readings_of(fit.after) <= n), None)
 
 
-def _drawn(model: Learning, fit: Fit | None, n: int, anew: bool) -> WeightedHyperparameters:
+def _draw(model: Learning, fit: Fit | None, n: int, anew: bool) -> WeightedHyperparameters:
     """Return the hyperparameters recorded with a fit to n readings, or draw some around the fit or the prior.
 
     With `anew`, fit again first, and draw around that: what surprised the average surprised the fit, too.
@@ -204,17 +204,17 @@ def _drawn(model: Learning, fit: Fit | None, n: int, anew: bool) -> WeightedHype
     return weighted_around(present, mission.model, domain, data, rng, at_peak=fit is not None)
 
 
-def _begun(model: Learning, recorded: Fit | None, n: int, anew: bool = False) -> _Average:
+def _begin(model: Learning, recorded: Fit | None, n: int, anew: bool = False) -> _Average:
     """Return the average after the first n readings, at which its hyperparameters are drawn."""
     mission, fit = model.mission, _fit_before(model, n)
-    weighted = _drawn(model, fit, n, anew)
+    weighted = _draw(model, fit, n, anew)
     believed = model.believed[:n].copy()
     data = model.data(np.flatnonzero(believed))
     beliefs = [
         Belief(kernel, prior_mean=None if model.mean is None else PriorMean(model.mean, h.scale))
         for kernel, h in zip(weighted.kernels(), weighted.members, strict=True)
     ]
-    y, by_member = _taken(model, weighted, beliefs, data)
+    y, by_member = _take_readings(model, weighted, beliefs, data)
     pairs = zip(beliefs, by_member, strict=True)
     beliefs = [belief.condition_on(data.sites, y, v) for belief, v in pairs]
     surfaces = [Surface(b, mission.world.domain.sites, mission.model.memory_bytes) for b in beliefs]
@@ -228,12 +228,12 @@ def _add(model: Learning, average: _Average, n: int) -> None:
     if len(new):
         data = model.data(new)
         beliefs = [surface.belief for surface in average.surface.surfaces]
-        y, by_member = _taken(model, average.weighted, beliefs, data)
+        y, by_member = _take_readings(model, average.weighted, beliefs, data)
         average.surface.append(data.sites, y, by_member)
     average.believed = model.believed[:n].copy()
 
 
-def _taken(
+def _take_readings(
     model: Learning, weighted: WeightedHyperparameters, beliefs: Sequence[Belief], data: Data
 ) -> tuple[Array, list[Array]]:
     """Return readings in model units: values (k,), and noise variances (k,) as each member takes them.

@@ -224,7 +224,7 @@ class OnlineModel:
         """Put an observation with the right readings in the place of the one with the wrong ones."""
         parts = [(taken.order, taken.part) for taken in self._observations]
         corrected = parts.index((event.order, event.part))
-        self._observations[corrected] = self._taken(event)
+        self._observations[corrected] = self._take_usable(event)
         self._averaging = Averaging()
         seen_by = [fit for fit in self.fits if fit.after > corrected]
         self.fits = [fit for fit in self.fits if fit.after <= corrected]
@@ -257,10 +257,10 @@ class OnlineModel:
 
     def learn(self, event: Observation) -> bool:
         """Add an observation's readings; return True if the model could use any of them."""
-        self._observations.append(self._taken(event))
+        self._observations.append(self._take_usable(event))
         return self._learn(self._observations[-1])
 
-    def _taken(self, event: Observation) -> _Taken:
+    def _take_usable(self, event: Observation) -> _Taken:
         """Return what the model takes of an observation."""
         good = self._usable(event.values, event.noise_variances)
         usable = event.sites[good], event.values[good], event.noise_variances[good]
@@ -297,7 +297,7 @@ class OnlineModel:
             self._waiting.append(taken)
             return True
         surface, self._defers = self.surface, False
-        before, self.believed = self.believed, self._believed_now()
+        before, self.believed = self.believed, self._judge_readings()
         if not np.array_equal(self.believed[: len(before)], before):
             self._build(self.hyperparameters)  # the new readings changed which old ones are believed
             return True
@@ -330,7 +330,7 @@ class OnlineModel:
         one observation after the other in any case, so that it does not matter when it is asked for.
         """
         if self._surface is None:
-            self._surface = self._built()
+            self._surface = self._build_surface()
         for taken in self._waiting:
             self._append(self._surface, taken)
         self._waiting.clear()
@@ -361,13 +361,13 @@ class OnlineModel:
         self.rebuilt = True
         self._built_with = self.readings
         self._surface, self._waiting = None, []
-        self.believed = self._believed_now()
+        self.believed = self._judge_readings()
         all_values, all_noises = np.array(self._values), np.array(self._noises)
         self._defers = self.mission.model.outliers != "tested" and bool(
             self._observed.normal(hyperparameters, all_values, all_noises).all()
         )
 
-    def _built(self) -> Surface:
+    def _build_surface(self) -> Surface:
         """Return the belief after the readings with which it was begun."""
         h, first = self.hyperparameters, np.flatnonzero(self.believed[: self._built_with])
         mean = None if self.mean is None else PriorMean(self.mean, h.scale)
@@ -378,7 +378,7 @@ class OnlineModel:
             belief = belief.condition_on(data.sites, y, v)
         return Surface(belief, self.mission.world.domain.sites, self.mission.model.memory_bytes)
 
-    def _believed_now(self) -> Mask:
+    def _judge_readings(self) -> Mask:
         if self.mission.model.outliers != "tested":
             return np.ones(self.readings, dtype=bool)
         return self.mission.model.believed(self.hyperparameters, self.data())

@@ -50,15 +50,15 @@ def decided(agent: AgentState, state: State) -> Decision:
         return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, judgement.why)
     decision = suggested(mission, state, memory)
     too_far = judgement is not None and judgement.too_far and judgement.probability >= judgement.wanted
-    return covering(agent, state, _checked(agent, state, decision, judgement), now=too_far)
+    return covering(agent, state, _review(agent, state, decision, judgement), now=too_far)
 
 
-def _checked(agent: AgentState, state: State, decision: Decision, judgement: Verdict | None) -> Decision:
+def _review(agent: AgentState, state: State, decision: Decision, judgement: Verdict | None) -> Decision:
     """Return a policy's decision, or a query instead of a claim that does not count, or in a gap."""
     mission = agent.mission
     averages = agent.online_model.averages and not agent.domain.control_sets
     if _claims(decision) and (mission.stop.is_set or averages):
-        return _confirmed(agent, state, decision, verdict(agent))
+        return _confirm(agent, state, decision, verdict(agent))
     return (
         decision
         if judgement is None or not judgement.unseen
@@ -77,7 +77,7 @@ def _into_gap(agent: AgentState, state: State, decision: Decision, judgement: Ve
     return decision
 
 
-def _confirmed(agent: AgentState, state: State, claim: Decision, judgement: Verdict) -> Decision:
+def _confirm(agent: AgentState, state: State, claim: Decision, judgement: Verdict) -> Decision:
     """Return a policy's claim to have the answer if the belief agrees; else a query of a site to read."""
     why = {**claim.why, **judgement.why}
     if judgement.answered:
@@ -92,12 +92,12 @@ def _confirmed(agent: AgentState, state: State, claim: Decision, judgement: Verd
     if site is not None:
         return _read(agent, site, claim, judgement)
     wanted = _open(surface)
-    hides = _alike(agent) and bool(_hidden(agent).any())
+    hides = _alike(agent) and bool(_find_hidden(agent).any())
     if not wanted.any() and not hides:  # every site is known: the claim is right
         return replace(claim, why=why)
     if len(state.rejected):
         wanted &= ~state.rejected
-    wanted[_planned(agent)] = False
+    wanted[_list_pending(agent)] = False
     reason = EndReason.BATTERY_SPENT if wanted.any() or hides else EndReason.STOPPED_BY_POLICY
     return replace(claim, choice=Stop(reason), why=why)
 
@@ -105,11 +105,11 @@ def _confirmed(agent: AgentState, state: State, claim: Decision, judgement: Verd
 def _choosable(agent: AgentState, state: State) -> Mask:
     """Return the sites (N,) that can be read next, without those of pending queries."""
     choosable = state.choosable(agent.mission.levels[0])
-    choosable[_planned(agent)] = False
+    choosable[_list_pending(agent)] = False
     return choosable
 
 
-def _planned(agent: AgentState) -> list[int]:
+def _list_pending(agent: AgentState) -> list[int]:
     """Return the sites of pending queries."""
     return [agent.domain.nearest(query.site) for query in agent.pending]
 
@@ -176,11 +176,11 @@ def verdict(agent: AgentState) -> Verdict:
     """Return how sure the belief, averaged over hyperparameters, is of its answer."""
     at = (agent.asks, len(agent.history))
     if agent.judged is None or agent.judged[0] != at:
-        agent.judged = at, _judged(agent)
+        agent.judged = at, _judge(agent)
     return agent.judged[1]
 
 
-def _judged(agent: AgentState) -> Verdict:
+def _judge(agent: AgentState) -> Verdict:
     mission, model = agent.mission, agent.online_model
     rule, rng = mission.stop, stream(mission.seed, "stop", agent.asks)
     optimum = isinstance(mission.question, Optimum)
@@ -219,11 +219,11 @@ def _widest_gap(agent: AgentState, choosable: Mask) -> int | None:
     widths = np.where(choosable, gaps_of(agent, planned=True), 0.0)
     if 1.0 < widths.max() < np.inf:
         return int(np.argmax(widths))
-    hidden = np.where(choosable, _hidden(agent), 0.0)
+    hidden = np.where(choosable, _find_hidden(agent), 0.0)
     return int(np.argmax(hidden)) if hidden.max() > 0 else None
 
 
-def _hidden(agent: AgentState) -> Array:
+def _find_hidden(agent: AgentState) -> Array:
     """Return the probability (N,) of something better at each site, unseen; 0 if that does not count."""
     counts = agent.mission.stop.regret is not None or _alike(agent)
     hidden = hidden_at_sites(agent.mission, agent.stated[0]) if counts else None
@@ -248,13 +248,13 @@ def _chance_unseen(agent: AgentState, goal: float) -> float:
     there = unseen(agent.mission, surface)
     if there is None:
         return 0.0
-    allowed, best = np.copysign(_allowed(agent, goal), scale.scale), scale.to_user(there.best)
+    allowed, best = np.copysign(_allow_regret(agent, goal), scale.scale), scale.to_user(there.best)
     if not scale.usable(best + allowed):  # under a log, no value is so small
         return 0.0
     return there.chance_beyond(float(scale.to_model(best + allowed)) - there.best)
 
 
-def _allowed(agent: AgentState, goal: float) -> float:
+def _allow_regret(agent: AgentState, goal: float) -> float:
     """Return the regret that reaches the goal, in the user's unit; 0 without readings."""
     values = agent.online_model.believed_values
     values = values[agent.stated[1].usable(values)]
@@ -277,7 +277,7 @@ def _reaches_f1(agent: AgentState, goal: float, wanted: float, rng: np.random.Ge
 
 def _reaches_regret(agent: AgentState, goal: float, wanted: float, rng: np.random.Generator) -> float:
     """Return the probability that the regret is at most `goal` times the range of the readings."""
-    (surface, scale), allowed = agent.stated, _allowed(agent, goal)
+    (surface, scale), allowed = agent.stated, _allow_regret(agent, goal)
     if not allowed > 0 or _may_be_beaten(agent, allowed, wanted):
         return 0.0
     point, _, _ = best_by_mean(surface, agent.domain)

@@ -257,7 +257,7 @@ def _distance(mission: Mission, surface: AnySurface, threshold: float) -> Array:
         reach_of(mission.model, domain, mission.question),
     ]
     if _met(belief.values, threshold):
-        reaches.append(_learned(surface))
+        reaches.append(_find_learned_lengths(surface))
     gaps = [nearest(belief.sites / reach, places / reach) for reach in reaches]
     return np.asarray(np.min(gaps, axis=0))
 
@@ -294,7 +294,7 @@ def missable(mission: Mission, surface: AnySurface, threshold: float, far: Mask)
     return np.asarray(np.linalg.norm((places - places[centre]) / units, axis=1) < away[centre])
 
 
-def _learned(surface: AnySurface) -> Array:
+def _find_learned_lengths(surface: AnySurface) -> Array:
     """Return the learned length scales, the mean of their logarithms where several sets are averaged."""
     if isinstance(surface, Surface):
         return _lengths(surface)

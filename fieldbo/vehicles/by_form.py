@@ -82,7 +82,7 @@ class ByForm(Person):
             unlikely and not confirmed.
         """
         if answer.corrects:
-            self._events.append(self._corrected(answer))
+            self._events.append(self._correct_answered(answer))
             return
         if answer.order in self._settled:
             raise InputError(f"{answer.order} was answered already")
@@ -110,7 +110,7 @@ class ByForm(Person):
         outside = self._places.outside(position)
         if outside and not self.mission.world.domain.around(position, _FURTHEST)[0]:
             raise InputError(outside, fix="correct the position")  # no typing error that may be right
-        planned = self._planned(query, position)
+        planned = self._plan_cost(query, position)
         doubts = [outside or self._far_off(query, position), *self._doubts_about_cost(answer, planned)]
         _refuse_unless_confirmed(answer, *doubts, self._doubt(answer))
         if planned is None and answer.cost is None:
@@ -118,7 +118,7 @@ class ByForm(Person):
         value = math.nan if answer.value is None else answer.value
         return self._read(query, value, position, planned if answer.cost is None else answer.cost)
 
-    def _planned(self, query: Query, position: Array) -> float | None:
+    def _plan_cost(self, query: Query, position: Array) -> float | None:
         """Return the declared cost of a query that was carried out at `position`; None if it is unknown."""
         planned, controls = query.expected_cost, self.mission.world.domain.controls
         if planned is None or controls is not None or np.array_equal(position, query.site):
@@ -140,7 +140,7 @@ class ByForm(Person):
         """Return what is unlikely about a cost; raise an `InputError` if it is impossible."""
         return [] if answer.cost is None else [self._doubt_cost(answer.cost, planned)]
 
-    def _corrected(self, answer: Answer) -> Correction:
+    def _correct_answered(self, answer: Answer) -> Correction:
         """Return the correction of the last reading of an order that is done."""
         before = next((o for o in reversed(self._observed) if o.order == answer.order), None)
         if before is None or not len(before.values):

@@ -152,15 +152,15 @@ class ByHand(Person):
                     case Query():
                         return self._visit(order)
             except Undo:
-                correction = None if self._talk.take_back() else self._undone()
+                correction = None if self._talk.take_back() else self._undo_reading()
             except Correct as typed:
-                correction = self._corrected(typed.order, typed.value)
+                correction = self._correct_order(typed.order, typed.value)
             if correction is not None:
                 return correction
 
     # -- corrections -----------------------------------------------------------------------------------
 
-    def _undone(self) -> Correction | None:
+    def _undo_reading(self) -> Correction | None:
         """Ask for the last reading again; None if there is none, or it stays as it is."""
         read = [observation for observation in self._observed if len(observation.values)]
         if not read:
@@ -175,7 +175,7 @@ class ByHand(Person):
         )
         return self._correct(read[-1], len(read[-1].values) - 1, value)
 
-    def _corrected(self, order: str, value: str) -> Correction | None:
+    def _correct_order(self, order: str, value: str) -> Correction | None:
         """Return the correction of the only reading of an order; None, and say why, if there can't be one."""
         number = order.rpartition("/")[2]
         read = [o for o in self._observed if o.order.rpartition("/")[2] == number and len(o.values)]
@@ -196,9 +196,9 @@ class ByHand(Person):
         number = reading_in(text, self.world.sensor)
         if math.isnan(number) or text.startswith("<"):
             return number
-        return self._agreed(number, self._doubt_reading(number, instead_of))
+        return self._agree(number, self._doubt_reading(number, instead_of))
 
-    def _agreed(self, number: float, doubt: str) -> float:
+    def _agree(self, number: float, doubt: str) -> float:
         """Return a number; ask to confirm it first if it is doubted."""
         if doubt:
             self._talk.agree(doubt, f"{number:g}")
@@ -308,4 +308,4 @@ class ByHand(Person):
 
     def _cost(self, planned: float | None, text: str) -> float:
         cost = number_in(text)
-        return self._agreed(cost, self._doubt_cost(cost, planned))
+        return self._agree(cost, self._doubt_cost(cost, planned))

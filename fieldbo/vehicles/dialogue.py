@@ -97,16 +97,16 @@ class Dialogue:
             These words were typed.
         """
         if prompt not in self._answers:
-            self._answers[prompt] = self._asked(prompt, parse, shown, default, self._command)
+            self._answers[prompt] = self._ask(prompt, parse, shown, default, self._command)
         answer: T | None = self._answers[prompt]
         return answer
 
     def ask_again(self, prompt: str, parse: Callable[[str], T], shown: str, default: T) -> T:
         """Ask for another answer than the one shown; 'skip' keeps it."""
-        answer = self._asked(prompt, parse, shown, default, lambda words: None)
+        answer = self._ask(prompt, parse, shown, default, lambda words: None)
         return default if answer is None else answer
 
-    def _asked(
+    def _ask(
         self,
         prompt: str,
         parse: Callable[[str], T],

@@ -185,7 +185,7 @@ def check_readings_on_the_way(file: LoadedVehicleFile, mission: Mission) -> None
     wanted, carried = per_s / (along.every_m or along.every_s or 1.0), capacity.readings_per_s
     if wanted <= carried:
         return
-    less = f"read every {_rounded_up(per_s / carried):g} {unit} or less often" if carried else "delete along"
+    less = f"read every {_round_up(per_s / carried):g} {unit} or less often" if carried else "delete along"
     raise InputError(
         f"the sensor reads {along.in_words} on the way{at}, {wanted:.3g} per second, but a link of kind "
         f"{file.kind} carries {carried:.3g} per second: {capacity.reading_bytes} bytes each, and "
@@ -197,7 +197,7 @@ def check_readings_on_the_way(file: LoadedVehicleFile, mission: Mission) -> None
     )
 
 
-def _rounded_up(number: float) -> float:
+def _round_up(number: float) -> float:
     """Return a positive number, rounded up to two digits."""
     digit = 10.0 ** (math.floor(math.log10(number)) - 1)
     return math.ceil(number / digit) * digit

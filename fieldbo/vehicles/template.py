@@ -53,7 +53,7 @@ def proposed(kind: str, world: World) -> dict[str, dict[str, Any]]:
     link, domain = LINKS.get(kind), world.domain
     known: dict[str, Any] = {
         "altitude": "relative" if domain.crs is not None else None,
-        "speed": _rounded_down(implied_speed(ground_of(domain), world)),
+        "speed": _round_down(implied_speed(ground_of(domain), world)),
         "vehicle": _VEHICLES.get(type(world.cost)),
     }
     settings = {"link": {key: value for key, value in known.items() if value and hasattr(link, key)}}
@@ -72,15 +72,15 @@ def stands_upright(domain: Domain) -> bool:
 def _tolerance(key: str, world: World) -> float:
     """Return the usual tolerance, or the widest that the world allows; the usual one if it allows none."""
     limits = [limit for limit, _ in widest(key, world.domain) if limit > 0]
-    return min([Arrival().within, *(_rounded_down(limit) or math.inf for limit in limits)])
+    return min([Arrival().within, *(_round_down(limit) or math.inf for limit in limits)])
 
 
-def _rounded_down(number: float | None) -> float | None:
+def _round_down(number: float | None) -> float | None:
     """Return a positive number to a few digits, never more than it is; None for one that is not known.
 
     Examples
     --------
-    >>> _rounded_down(0.15000000001), _rounded_down(1.5), _rounded_down(None), _rounded_down(math.inf)
+    >>> _round_down(0.15000000001), _round_down(1.5), _round_down(None), _round_down(math.inf)
     (0.15, 1.5, None, None)
     """
     if number is None or not math.isfinite(number):

@@ -85,7 +85,7 @@ def state_after(policy, orders=6, **changes):
     vehicle = Simulated(agent.mission)
     for n in range(orders):
         agent.tell(carried_out(n, agent.ask(), vehicle))
-    return agent._asked(0)
+    return agent._view(0)
 
 
 def played(agent, orders):
@@ -274,7 +274,7 @@ def test_rejected_and_lost_queries_are_not_plays_and_rejected_ones_are_not_repea
 
     policy = Subsets(**FEW)
     agent, orders, _ = drive(mission(policy), every_second)
-    counts = PlayCounts.of(agent._asked(0))
+    counts = PlayCounts.of(agent._view(0))
     assert refused
     assert counts.total == len(orders) - len(refused)
     if turned_down is Rejected:

@@ -489,7 +489,7 @@ def test_a_folder_without_its_mission_is_an_error(command):
 
 def state_of(**settings) -> State:
     agent = fieldbo.Agent(small_mission(**settings))
-    return agent._asked(0)
+    return agent._view(0)
 
 
 def test_the_leading_candidates_have_the_highest_affordable_scores():
@@ -580,7 +580,7 @@ def test_truvar_records_three_sites_with_their_exact_scores():
     agent = fieldbo.Agent(fieldbo.load_mission("gp-lake"))
     for value in (0.3, -0.2, 0.1):
         agent.tell(reading(agent.ask(), value))
-    policy, state = agent.mission.policy, agent._asked(0)
+    policy, state = agent.mission.policy, agent._view(0)
     best = policy.suggest(state, agent.memory).why["best"]
 
     reduction = policy._reduction(state, *policy._recall(agent.memory, state.domain.size))

@@ -230,7 +230,7 @@ def test_a_replay_computes_neither_scores_that_the_record_has_nor_beliefs_betwee
         return count
 
     monkeypatch.setattr(Scorer, "step", counting("scores", Scorer.step))
-    monkeypatch.setattr(OnlineModel, "_built", counting("beliefs", OnlineModel._built))
+    monkeypatch.setattr(OnlineModel, "_build_surface", counting("beliefs", OnlineModel._build_surface))
     state = load_state(mission, tmp_path / "run.sqlite")
     assert repr(state.curve) == repr(list(result.curve))
     fits = sum(kind == "fitted" for kind, _, _ in log)

@@ -255,7 +255,7 @@ def test_a_topic_of_a_weather_station_is_a_channel_and_not_the_robots(monkeypatc
         client._received(paho, None, SimpleNamespace(topic=topic, payload=payload, retain=retain))
         return heard
 
-    client._connected(paho, None, None, SimpleNamespace(is_failure=False), None)
+    client._on_connect(paho, None, None, SimpleNamespace(is_failure=False), None)
     assert {"weather/wind", "weather/station", "telemetry", "fieldbo/robot/telemetry"} <= set(paho.topics)
     assert len(set(paho.topics)) == len(paho.topics)
     assert publish("weather/wind", b"7.2") == [ChannelReport("wind", 7.2)]

@@ -61,7 +61,7 @@ def opened(monkeypatch, clock):
     reports = []
     connection = Mqtt().open(small_mission(), None, reports.append)
     client = connection._client
-    client._subscribed(client._client)
+    client._on_subscribe(client._client)
     yield connection, client, reports
     connection.close()
 
@@ -81,7 +81,7 @@ def test_that_the_broker_has_gone_and_is_back_is_said_once_each(opened, caplog):
     connection, client, _ = opened
     client._lost(client._client, None)
     client._lost(client._client, None)  # attempts to connect fail
-    client._subscribed(client._client)
+    client._on_subscribe(client._client)
     assert [record.getMessage() for record in caplog.records] == [
         "the broker at mqtt://localhost:1883 cannot be reached; fieldbo keeps trying",
         "the broker at mqtt://localhost:1883 is back",
@@ -103,10 +103,10 @@ def connecting(opened):
 def test_a_broker_without_mqtt_5_is_asked_again_with_3_1_1_and_only_then_named(connecting):
     _, client, reports = connecting
     first = client._client
-    client._connected(first, None, None, Reason(0x84), None)
+    client._on_connect(first, None, None, Reason(0x84), None)
     assert client._client is not first
     assert not reports
-    client._connected(client._client, None, None, Reason(0x84), None)
+    client._on_connect(client._client, None, None, Reason(0x84), None)
     assert "rejected the connection" in reports[0].why
 
 
@@ -114,7 +114,7 @@ def test_a_broker_of_mqtt_5_alone_that_was_silent_once_is_asked_with_5_again(con
     _, client, reports = connecting
     client._lost(client._client, None)
     assert client._is_3
-    client._connected(client._client, None, None, Reason(0x84), None)
+    client._on_connect(client._client, None, None, Reason(0x84), None)
     assert not client._is_3
     assert not reports
 
@@ -172,7 +172,7 @@ def connected(monkeypatch, link, reason):
     monkeypatch.setattr(MqttClient, "_new_client", lambda client: Paho())
 
     def answer(client, *_, **__):
-        client._connected(client._client, None, None, reason, None)
+        client._on_connect(client._client, None, None, reason, None)
 
     begin = MqttClient.__init__
 

@@ -108,7 +108,7 @@ def storable(fence: GeoFence, link: MavlinkSettings, needed: BaseGeometry, fix: 
     rings = [_Ring.of(zone, fence) for zone in fence.zones if zone.corners]
     circles = [zone for zone in fence.zones if not zone.corners]
     zones = [*fence.zones]
-    while not fits(zones, link) and _reduced(rings, keep, link):
+    while not fits(zones, link) and _reduce(rings, keep, link):
         zones = [*(ring.zone(fence) for ring in rings), *circles]
     simple = replace(fence, zones=tuple(zones))
     if not fits(zones, link) or not _is_within(simple, area, keep):
@@ -255,7 +255,7 @@ def _is_met(share: Array, turns: Array) -> Mask:
     return mask
 
 
-def _reduced(rings: list[_Ring], keep: BaseGeometry, link: MavlinkSettings) -> bool:
+def _reduce(rings: list[_Ring], keep: BaseGeometry, link: MavlinkSettings) -> bool:
     """Make the smallest move that is possible; return False if there is none."""
     large = [ring for ring in rings if link.firmware == "ardupilot" and len(ring.corners) > _MOST_CORNERS]
     moves = [
@@ -274,7 +274,7 @@ def _reduced(rings: list[_Ring], keep: BaseGeometry, link: MavlinkSettings) -> b
             ring.barred.add(key)
             continue
         corners = ring.without(first, point)
-        if _bent(corners) > _bent(ring.corners):
+        if _bend(corners) > _bend(ring.corners):
             continue
         outer, inner = shapely.Polygon(ring.corners), shapely.Polygon(corners)
         if not ring.inclusion:
@@ -285,7 +285,7 @@ def _reduced(rings: list[_Ring], keep: BaseGeometry, link: MavlinkSettings) -> b
     return False
 
 
-def _bent(corners: Array) -> int:
+def _bend(corners: Array) -> int:
     """Return how many edges are so long that they are not straight in metres and in degrees."""
     return int((np.linalg.norm(np.roll(corners, -1, axis=0) - corners, axis=1) > STRAIGHT_M).sum())
 

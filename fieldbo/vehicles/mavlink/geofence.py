@@ -263,7 +263,7 @@ def placed_region(domain: Domain, ground: Ground) -> BaseGeometry:
     if len(flat) != 2:
         return shapely.MultiPoint(ground.local(domain.sites)[:, :2]).convex_hull
     region = shapely.box(*domain.low[flat], *domain.high[flat]) if domain.region is None else domain.region
-    return _placed(region, ground, flat)
+    return _place(region, ground, flat)
 
 
 def _flat(ground: Ground) -> list[int]:
@@ -282,19 +282,19 @@ def _of_world(
     """Return the inclusion and the named exclusions of a world in local metres, and what is left out."""
     room = room_m(domain)
     if domain.outline is None:
-        whole = _grown(shapely.box(*domain.low[flat], *domain.high[flat]), room)
+        whole = _grow(shapely.box(*domain.low[flat], *domain.high[flat]), room)
     else:
-        whole = _grown(domain.outline, room - domain.clearance)
+        whole = _grow(domain.outline, room - domain.clearance)
     exclude, left_out = [], []
     for obstacle in domain.solid:
         shape = _footprint(obstacle, domain, flat)
         if shape is None:
             left_out.append(obstacle.name)
             continue
-        larger = _grown(shape, domain.clearance - room)
-        placed = _placed(shape if larger.is_empty else larger, ground, flat)
+        larger = _grow(shape, domain.clearance - room)
+        placed = _place(shape if larger.is_empty else larger, ground, flat)
         exclude.append((obstacle.name, placed))
-    return _placed(whole, ground, flat), exclude, tuple(left_out)
+    return _place(whole, ground, flat), exclude, tuple(left_out)
 
 
 def _footprint(obstacle: Obstacle, domain: Domain, flat: list[int]) -> BaseGeometry | None:
@@ -309,7 +309,7 @@ def _footprint(obstacle: Obstacle, domain: Domain, flat: list[int]) -> BaseGeome
     return footprint
 
 
-def _placed(shape: BaseGeometry, ground: Ground, flat: list[int]) -> BaseGeometry:
+def _place(shape: BaseGeometry, ground: Ground, flat: list[int]) -> BaseGeometry:
     """Return a shape over the horizontal axes in local metres."""
 
     def local(points: Array) -> Array:
@@ -320,7 +320,7 @@ def _placed(shape: BaseGeometry, ground: Ground, flat: list[int]) -> BaseGeometr
     return shapely.transform(shape, local)
 
 
-def _grown(shape: BaseGeometry, by: float) -> BaseGeometry:
+def _grow(shape: BaseGeometry, by: float) -> BaseGeometry:
     """Return a shape with everything closer to it than `by` metres; a negative number shrinks it."""
     return shapely.buffer(shape, by, join_style="mitre", mitre_limit=MITRE)
 

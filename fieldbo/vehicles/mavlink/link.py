@@ -201,7 +201,7 @@ def from_waypoints(
     geodetic = np.array([(point.latitude, point.longitude, point.altitude) for point in route])
     found = crossings(mission, fence, fence.ground.from_geodetic(geodetic), armed)
     parts = [
-        f"{_through(name)} from {_numbered(mask)}{_at(fence, geodetic[mask, 2])}"
+        f"{_through(name)} from {_number(mask)}{_at(fence, geodetic[mask, 2])}"
         for name, mask in found.items()
     ]
     return [f"{which}{_warning(parts, found, mission, fence)}"] if found else []
@@ -251,12 +251,12 @@ def _through(name: str) -> str:
     return f"out of {name}" if name == _BEYOND else f"through {name}"
 
 
-def _numbered(mask: Mask) -> str:
+def _number(mask: Mask) -> str:
     """Return the numbers of waypoints, counted from 1, as text with ranges.
 
     Examples
     --------
-    >>> _numbered(np.array([False, True, True, True, False, True])), _numbered(np.array([True]))
+    >>> _number(np.array([False, True, True, True, False, True])), _number(np.array([True]))
     ('waypoints 2-4, 6', 'waypoint 1')
     """
     numbers = (np.flatnonzero(mask) + 1).tolist()

@@ -59,7 +59,7 @@ def located(
             f"  fix:      add to the vehicle file, with your own coordinates:\n\n{example(axes)}"
         )
     if link.altitude == "relative" and armed is not None:
-        ground = _lowered(ground, _height_m(ground, np.atleast_2d(np.asarray(armed, dtype=float))))
+        ground = _lower(ground, _height_m(ground, np.atleast_2d(np.asarray(armed, dtype=float))))
     return _beside(ground, link.stand_off)
 
 
@@ -87,7 +87,7 @@ def _height_m(ground: Ground, armed: Array) -> float:
     return float(heights[0])
 
 
-def _lowered(ground: Ground, by_m: float) -> Ground:
+def _lower(ground: Ground, by_m: float) -> Ground:
     origin = ground.origin
     assert origin is not None
     return replace(ground, origin=Origin(origin.latitude, origin.longitude, origin.altitude - by_m))

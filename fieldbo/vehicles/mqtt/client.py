@@ -288,8 +288,8 @@ class MqttClient:
             client.will_set(self._below(presence.name), _payload(presence.offline), qos=1, retain=True)
         client.reconnect_delay_set(*_RETRY_S)
         client.on_socket_open = _send_at_once
-        client.on_connect, client.on_connect_fail = self._connected, self._connect_failed
-        client.on_subscribe, client.on_disconnect = self._subscribed, self._lost
+        client.on_connect, client.on_connect_fail = self._on_connect, self._on_connect_fail
+        client.on_subscribe, client.on_disconnect = self._on_subscribe, self._lost
         client.on_message = self._received
         return client
 
@@ -333,7 +333,7 @@ class MqttClient:
 
     # -- callbacks, in paho's thread -------------------------------------------------------------------
 
-    def _connected(
+    def _on_connect(
         self, client: Client, userdata: object, flags: object, reason: ReasonCode, properties: object
     ) -> None:
         self._answered = True
@@ -363,7 +363,7 @@ class MqttClient:
         self._client = self._new_client()
         self._connect()
 
-    def _subscribed(self, client: Client, *_: object) -> None:
+    def _on_subscribe(self, client: Client, *_: object) -> None:
         """Announce presence once the subscriptions stand; by now paho has repeated what was in flight."""
         if self._was_ready and not self._ready.is_set():
             _log.warning("the broker at %s is back", self._broker.url)
@@ -373,7 +373,7 @@ class MqttClient:
             self.announce(self._presence.online)
         self._on_ready()
 
-    def _connect_failed(self, client: Client, userdata: object) -> None:
+    def _on_connect_fail(self, client: Client, userdata: object) -> None:
         if self._closing.is_set():
             client.disconnect()
         # paho calls this while it handles the error, and passes it on in no other form.

@@ -259,7 +259,7 @@ class ArrivalDetector:
         if now_s < self._arrived_s + self.arrival.settle_s:
             return report
         self._values.append(report.value)
-        return self._averaged(goal, now_s) if now_s >= self._dwells_until_s else report
+        return self._average(goal, now_s) if now_s >= self._dwells_until_s else report
 
     def finished(self, now_s: float) -> GoalResult | None:
         """Return the result if the time for readings is over, with a failed one if none came; else None."""
@@ -267,7 +267,7 @@ class ArrivalDetector:
         if goal is None or self._arrived_s is None or now_s < self._dwells_until_s:
             return None
         if self._values:
-            return self._averaged(goal, now_s)
+            return self._average(goal, now_s)
         began_s = max(self._arrived_s, self._unsent_s)
         if now_s < began_s + self.arrival.settle_s + max(self._dwell_s, self.arrival.reading_s):
             return None
@@ -317,7 +317,7 @@ class ArrivalDetector:
     def _is_near(self, position: Array, point: Array) -> bool:
         return bool((np.abs(np.asarray(position) - point) <= self.arrival.within).all())
 
-    def _averaged(self, goal: Goal, now_s: float) -> GoalResult:
+    def _average(self, goal: Goal, now_s: float) -> GoalResult:
         """Return the mean of the readings, with the variance that their spread gives it."""
         values = np.array(self._values)
         values = values[np.isfinite(values)]

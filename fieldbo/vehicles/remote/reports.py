@@ -128,7 +128,7 @@ class ReportFilter:
             began_s=now_s,
             since_s=now_s,
             battery=self._gauge.mark(self.clock.boot_s()),
-            start=self._snapped(self.prices.last_known, self.prices.position) if located else None,
+            start=self._snap(self.prices.last_known, self.prices.position) if located else None,
             charged=0.0 if known is None else known.charged,
             again=int(again) if known is None else known.again + again,
             resumed=known is not None and known.resumed,
@@ -221,7 +221,7 @@ class ReportFilter:
         """Return the observation that the battery was changed, where the robot is."""
         order, now_s = entry.order, self.now_s
         assert isinstance(order, Recharge)
-        changed = replace(order, site=self._snapped(self.prices.last_known, order.site)).observed()
+        changed = replace(order, site=self._snap(self.prices.last_known, order.site)).observed()
         observation = replace(changed, time_s=now_s, doubts=self._new_doubts())
         self._pass(entry, observation, reported=None)
         self._renewed_s = now_s
@@ -236,7 +236,7 @@ class ReportFilter:
         at = self.prices.position if target is None else target
         return Telemetry(
             vehicle=self.number,
-            position=self.prices.position if known is None else self._snapped(known, at),
+            position=self.prices.position if known is None else self._snap(known, at),
             remaining=remaining,
             time_s=now_s,
             accuracy=self._gauge.accuracy,
@@ -282,7 +282,7 @@ class ReportFilter:
         order, leg = entry.order, entry.leg
         assert leg is not None
         late, known = entry.progress.settled, self._track.is_plausible(result.position)
-        position = self._snapped(result.position, order.site) if known else self.prices.last_known
+        position = self._snap(result.position, order.site) if known else self.prices.last_known
         sites, values = self._readings(order, result, position)
         ended_s = leg.since_s + (0.0 if late else self._took_s(entry, result, leg))
         level = order.level if isinstance(order, Query) else 0
@@ -359,7 +359,7 @@ class ReportFilter:
             return ended
         return self.prices.last_known if self._track.newest is None else self._track.newest
 
-    def _snapped(self, positions: Array, target: Array | None) -> Array:
+    def _snap(self, positions: Array, target: Array | None) -> Array:
         """Return positions (..., d), or the target for those within the reports' accuracy of it."""
         sites = np.asarray(positions, dtype=float)
         if target is None:
@@ -378,7 +378,7 @@ class ReportFilter:
             values = np.empty(0)
         sites = np.array(result.sites, dtype=float).ravel()[: len(values) * dimension].reshape(-1, dimension)
         plausible = self._track.are_plausible(sites)
-        sites = np.where(plausible[:, None], self._snapped(sites, order.site), position)
+        sites = np.where(plausible[:, None], self._snap(sites, order.site), position)
         return sites, np.where(plausible, values, math.nan)
 
     def _on_the_way(

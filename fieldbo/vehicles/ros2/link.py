@@ -263,13 +263,13 @@ class _Visits(Connection):
             GoalResult(
                 goal=goal,
                 position=np.array(result.position),
-                sites=_shaped(result.sites, k, len(self._axes)),
+                sites=_shape(result.sites, k, len(self._axes)),
                 values=np.array(result.values),
-                seconds=_shaped(result.seconds, k),
+                seconds=_shape(result.seconds, k),
                 cost=result.cost,
                 duration_s=result.duration,
                 complete=status == self._status.STATUS_SUCCEEDED and result.outcome == self._kind.Result.DONE,
-                channels=dict(zip(result.channels, _shaped(result.others, others, k), strict=True)) or None,
+                channels=dict(zip(result.channels, _shape(result.others, others, k), strict=True)) or None,
                 corrects=result.corrects,
             )
         )
@@ -289,7 +289,7 @@ class _Visits(Connection):
         self._node.close()
 
 
-def _shaped(numbers: Any, *shape: int) -> Array:
+def _shape(numbers: Any, *shape: int) -> Array:
     """Return numbers in a shape; NaN throughout if there are more or fewer than fit."""
     array = np.array(numbers, dtype=float)
     return array.reshape(shape) if array.size == np.prod(shape) else np.full(shape, np.nan)

@@ -87,7 +87,7 @@ class Node:
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._wake = self.ros.create_guard_condition(self._do_work)
         self._registered: list[Any] = []
-        self._ended = False
+        self._on_end = False
         self._thread = threading.Thread(target=self._spin, name="fieldbo-ros2", daemon=True)
 
     def listen(self, kind: Any, topic: str, take: Callable[[Any], None]) -> None:
@@ -123,7 +123,7 @@ class Node:
             self._work.get()()
 
     def _spin(self) -> None:
-        while not self._ended:
+        while not self._on_end:
             self._executor.spin_once()
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class Node:
         self._context.try_shutdown()
 
     def _end(self) -> None:
-        self._ended = True
+        self._on_end = True
 
 
 @dataclass(eq=False)
@@ -244,7 +244,7 @@ class ActionGoals:
             self._report(Reconnected())
         elif unanswered or not goal.sent_to:
             goal.sent_to, self._sent_s = servers, time.monotonic()
-            self._send(goal, self._answered)
+            self._send(goal, self._on_answer)
 
     def _find_servers(self) -> frozenset[bytes]:
         """Return who serves the action; a program that restarts is a new server."""
@@ -271,7 +271,7 @@ class ActionGoals:
         self._unanswered += 1
         sent.add_done_callback(answered)
 
-    def _answered(self, goal: ActionGoal, handle: Any) -> None:
+    def _on_answer(self, goal: ActionGoal, handle: Any) -> None:
         """Process whether a goal was accepted; cancel it if it was given up before."""
         accepted_before = goal.handle is not None
         self._follow(goal, handle)
@@ -285,9 +285,9 @@ class ActionGoals:
         """Wait for the result of an accepted goal."""
         if handle.accepted:
             goal.handle = handle
-            handle.get_result_async().add_done_callback(lambda answer: self._ended(goal, answer.result()))
+            handle.get_result_async().add_done_callback(lambda answer: self._on_end(goal, answer.result()))
 
-    def _ended(self, goal: ActionGoal, answer: Any) -> None:
+    def _on_end(self, goal: ActionGoal, answer: Any) -> None:
         self._current = None if goal is self._current else self._current
         goal.on_result(answer.status, answer.result)
 
