@@ -390,8 +390,8 @@ def _find_file(given: str) -> Path | None:
 def _describe_mission(name: str | Path, settings: Mapping[str, Any], vehicles: list[str]) -> list[str]:
     """Return lines that describe a mission, its world and its vehicles, with warnings."""
     from fieldbo.agent.agent import Agent
-    from fieldbo.agent.budget_warnings import unaffordable
     from fieldbo.agent.coverage import estimates
+    from fieldbo.agent.warnings import unaffordable
     from fieldbo.mission.description import describe_mission, describe_world
     from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
     from fieldbo.mission.load import load_mission

@@ -14,8 +14,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.failures import patches
-from fieldbo.agent.inspection import Inspection, inspection, missable
-from fieldbo.agent.unseen import Unseen, unnoticed, unseen
+from fieldbo.agent.unseen import Inspection, Unseen, inspection, missable, unnoticed, unseen
 from fieldbo.belief.confidence import (
     DRAWS,
     MIDDLE90,

@@ -9,12 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.clock import Clock
 from fieldbo.costs.cells import Modular
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
-from fieldbo.messages import GoHome, Order, Query, Recharge
+from fieldbo.messages import Correction, Event, GoHome, Lost, Observation, Order, Query, Recharge, Rejected
 from fieldbo.mission.mission import Mission
+from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.dialogue import number_in
 from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.typed_places import listed, typed_places
@@ -37,6 +39,107 @@ _EARLIER_SPREADS = 1
 
 _OVERDRAWN = 10
 """An undeclared cost of more than this many batteries must be a typing error."""
+
+
+class Person(Vehicle):
+    """People as a vehicle, whatever they enter outcomes with; see `ByHand` and `ByForm`.
+
+    Parameters
+    ----------
+    mission : Mission
+    number : int
+        Index of the vehicle in the mission.
+    clock : Clock
+
+    Raises
+    ------
+    InputError
+        The sensor reads on the way.
+    """
+
+    def __init__(self, mission: Mission, number: int, clock: Clock) -> None:
+        if (along := mission.world.sensor.along) is not None:
+            raise InputError(
+                f"the sensor reads {along.in_words} on the way, and readings are typed by hand",
+                expected="a sensor that reads at the end of an order",
+                where="sensor.along",
+                fix="delete along from the world's [sensor], or connect the instrument with a vehicle file",
+            )
+        self.mission, self.number = mission, number
+        self.position: Array = mission.vehicles[number].start
+        self.clock, self._began = clock, clock.now_s()
+        self._earlier = earlier_values(mission)
+        self._orders: list[Order] = []
+        self._observed: list[Observation] = []
+        self._settled: set[str] = set()
+
+    def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
+        """Continue from the place and time of the latest observation."""
+        for event in events:
+            if isinstance(event, Observation | Rejected | Lost):
+                self._settle(event)
+            if isinstance(event, Observation) and len(event.times_s):
+                self._began = self.clock.now_s() - float(event.times_s[-1])
+
+    def catch_up(self, time_s: float) -> None:
+        """Continue at the time of the wall clock."""
+        self._began = min(self._began, self.clock.now_s() - time_s)
+
+    def adopt(self, mission: Mission) -> None:
+        self.mission = mission
+
+    def is_known(self, order: Order) -> bool:
+        """Return True if an order was sent before."""
+        return order.id in self._settled or any(order.id == other.id for other in self._orders)
+
+    @property
+    def _time_s(self) -> float:
+        """Seconds since the start of the run."""
+        return self.clock.now_s() - self._began
+
+    def _settle(self, event: Observation | Rejected | Lost) -> None:
+        """Note the outcome of an order."""
+        self._settled.add(event.order)
+        self._orders = [order for order in self._orders if order.id != event.order]
+        if isinstance(event, Observation):
+            self._observed.append(event)
+            self.position = event.position
+
+    def _read(self, query: Query, value: float, position: Array, cost: float | None) -> Observation:
+        """Return the observation of a reading at `position` (d,)."""
+        variance = self.mission.world.sensor.variance(position[None], query.level)[0]
+        return query.observed(
+            value, noise_variance=float(variance), time_s=self._time_s, cost=cost, position=position
+        )
+
+    def _changed(self, order: Recharge) -> Observation:
+        """Return the observation that the battery was changed, here."""
+        return replace(replace(order, site=self.position).observed(), time_s=self._time_s)
+
+    def _declared(self, query: Query, position: Array) -> float | None:
+        """Return the declared cost of a query that was carried out elsewhere; None if there is no route."""
+        cost = self.mission.world.cost
+        price = float(cost.to(self.position, position[None], query.controls, query.level)[0])
+        return price if math.isfinite(price) else None
+
+    def _doubt_reading(self, value: float, instead_of: Observation | None = None) -> str:
+        """Return a question about a reading that is far from all others; empty if it is likely."""
+        known = [x for o in self._observed if o is not instead_of for x in o.values.tolist()]
+        return doubt_about_reading(value, self.mission.world, known, self._earlier)
+
+    def _doubt_cost(self, cost: float, planned: float | None) -> str:
+        """Return a question about a cost that is far from all others; raise an `InputError` if impossible."""
+        check_cost(cost, self.mission, self.number)
+        return doubt_about_cost(cost, planned, [observation.cost for observation in self._observed])
+
+    def _correct(self, before: Observation, k: int, value: float) -> Correction | None:
+        """Return the correction of reading k of an observation; None if that changes nothing."""
+        values = before.values.copy()
+        values[k] = value
+        if np.array_equal(values, before.values, equal_nan=True):
+            return None
+        self._observed[self._observed.index(before)] = replace(before, values=values)
+        return Correction(before.order, before.part, values)
 
 
 def earlier_values(mission: Mission) -> list[float]:

@@ -10,7 +10,7 @@ from small_runs import sketch
 
 import fieldbo
 from fieldbo._numerics.streams import stream
-from fieldbo.agent.inspection import missable
+from fieldbo.agent.unseen import missable
 from fieldbo.belief.confidence import confidence
 from fieldbo.belief.covering import distance_text
 from fieldbo.belief.model import Model
