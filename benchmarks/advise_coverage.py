@@ -23,10 +23,10 @@ import fieldbo
 from fieldbo.mission.files import write_whole
 from fieldbo.results.tables import table
 from fieldbo.runs.advice.search import share_interval
-from fieldbo.runs.parallel import run_all
+from fieldbo.runs.trials import run_all
 
 TARGET, PROBABILITY = 0.9, 0.8
-MISSIONS = {"gp-lake": "gp-lake-tour", "gp-square": "gp-square-tour"}
+MISSIONS = {"gp-lake": "gp-lake", "gp-square": "gp-square"}
 UNSEEN = 100_000
 """Number of the first unseen field of a repeat; each repeat has a thousand of its own."""
 

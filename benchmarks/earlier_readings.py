@@ -73,7 +73,7 @@ def costs(
 ) -> tuple[float, float]:
     """Return the costs to the target on one field, without and with yesterday's readings."""
     plain, other = (
-        fieldbo.load_mission("gp-lake-truvar", {"draw": draw, "agent": {"battery": battery}})
+        fieldbo.load_mission("gp-lake", {"draw": draw, "agent": {"battery": battery}})
         for draw in (number, OTHER + number)
     )
     assert plain.world.field is not None

@@ -27,6 +27,7 @@ from fieldbo import Agent, Result, load_mission
 from fieldbo._numerics.streams import stream
 from fieldbo.messages import EndReason, Stop
 from fieldbo.mission.rules import StopRule
+from fieldbo.runs.comparison import contender
 
 F1, REGRET = 0.95, 0.01
 """What makes an answer right: F1, and regret as a share of the range of the readings."""
@@ -48,15 +49,15 @@ class Rule:
 F1_GOAL = StopRule(expected_f1=F1)
 
 RULES = {
-    "GCHK per cost, upper 2%, fit alone": Rule("gp-lake-gchk-per-cost", 0.02, checked=False),
-    "GCHK per cost, upper 2%, checked": Rule("gp-lake-gchk-per-cost", 0.02),
-    "TruVaR, upper 2%, fit alone": Rule("gp-lake-truvar", 0.02, checked=False),
-    "TruVaR, upper 2%, checked": Rule("gp-lake-truvar", 0.02),
-    "straddle per cost, upper 2%, goal": Rule("gp-lake-straddle-per-cost", 0.02, goal=F1_GOAL),
-    "straddle per cost, upper 30%, goal": Rule("gp-lake-straddle-per-cost", 0.3, goal=F1_GOAL),
-    "TruVaR, maximum, fit alone": Rule("gp-lake-optimum-truvar", checked=False),
-    "TruVaR, maximum, checked": Rule("gp-lake-optimum-truvar"),
-    "EI per cost, maximum, goal": Rule("gp-lake-optimum-ei-per-cost", goal=StopRule(regret=REGRET)),
+    "GCHK per cost, upper 2%, fit alone": Rule("gp-lake with gchk,per_cost=true", 0.02, checked=False),
+    "GCHK per cost, upper 2%, checked": Rule("gp-lake with gchk,per_cost=true", 0.02),
+    "TruVaR, upper 2%, fit alone": Rule("gp-lake", 0.02, checked=False),
+    "TruVaR, upper 2%, checked": Rule("gp-lake", 0.02),
+    "straddle per cost, upper 2%, goal": Rule("gp-lake with straddle,per_cost=true", 0.02, goal=F1_GOAL),
+    "straddle per cost, upper 30%, goal": Rule("gp-lake with straddle,per_cost=true", 0.3, goal=F1_GOAL),
+    "TruVaR, maximum, fit alone": Rule("gp-lake-optimum with truvar", checked=False),
+    "TruVaR, maximum, checked": Rule("gp-lake-optimum with truvar"),
+    "EI per cost, maximum, goal": Rule("gp-lake-optimum", goal=StopRule(regret=REGRET)),
 }
 
 
@@ -76,7 +77,7 @@ def ending(name: str, run: int) -> Ending:
     keys: dict[str, Any] = {"agent": {"battery": 1e9, "max_steps": READINGS}, "draw": run, "seed": run}
     if rule.share is not None:
         keys["question"] = {"threshold": {"quantile": 1.0 - rule.share}}
-    mission = learned(load_mission(rule.mission, keys), average=rule.checked)
+    mission = learned(load_mission(*contender(rule.mission, keys)), average=rule.checked)
     agent, rng = Agent(replace(mission, stop=rule.goal)), stream(run, "sensor")
     world, answered = mission.world, False
     while agent.readings < READINGS:

@@ -37,6 +37,7 @@ from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet
 from fieldbo.messages import GoHome, Stop
 from fieldbo.mission.mission import Mission
+from fieldbo.runs.comparison import contender
 from fieldbo.world.fields.base import Field
 
 LOOKS = (10, 30, 100)
@@ -80,23 +81,23 @@ def with_policy(mission: Mission, kind: str, **settings: Any) -> Mission:
 Change = Callable[[Mission], Mission]
 
 KINDS: dict[str, tuple[str, tuple[Change, ...]]] = {
-    "level set, TruVaR, known": ("gp-lake-truvar", ()),
-    "level set, TruVaR, learned": ("gp-lake-truvar", (learned,)),
-    "level set, straddle per cost, known": ("gp-lake-straddle-per-cost", ()),
-    "level set, straddle per cost, learned": ("gp-lake-straddle-per-cost", (learned,)),
-    "level set, noise grows and is learned": ("gp-lake-murky-truvar", (partial(learned, noise="learned"),)),
-    "level set of a skewed field, known": ("gp-lake-straddle-per-cost", (skewed,)),
-    "level set of a skewed field, learned": ("gp-lake-straddle-per-cost", (skewed, learned)),
-    "maximum, EI per cost, known": ("gp-lake-optimum-ei-per-cost", ()),
-    "maximum, EI per cost, learned": ("gp-lake-optimum-ei-per-cost", (learned,)),
+    "level set, TruVaR, known": ("gp-lake", ()),
+    "level set, TruVaR, learned": ("gp-lake", (learned,)),
+    "level set, straddle per cost, known": ("gp-lake with straddle,per_cost=true", ()),
+    "level set, straddle per cost, learned": ("gp-lake with straddle,per_cost=true", (learned,)),
+    "level set, noise grows and is learned": ("gp-lake-murky", (partial(learned, noise="learned"),)),
+    "level set of a skewed field, known": ("gp-lake with straddle,per_cost=true", (skewed,)),
+    "level set of a skewed field, learned": ("gp-lake with straddle,per_cost=true", (skewed, learned)),
+    "maximum, EI per cost, known": ("gp-lake-optimum", ()),
+    "maximum, EI per cost, learned": ("gp-lake-optimum", (learned,)),
     "maximum, distUCB, learned": (
-        "gp-lake-optimum-ei-per-cost",
+        "gp-lake-optimum",
         (partial(with_policy, kind="dist-ucb"), learned),
     ),
-    "maximum in a box, EI, known": ("se-optimum-ei", ()),
-    "maximum in a box, EI, learned": ("se-optimum-ei", (learned,)),
-    "maximum in a box, distUCB, learned": ("se-optimum-ei", (partial(with_policy, kind="dist-ucb"), learned)),
-    "layered lake, TruVaR, learned": ("lake-truvar", ()),
+    "maximum in a box, EI, known": ("se-optimum", ()),
+    "maximum in a box, EI, learned": ("se-optimum", (learned,)),
+    "maximum in a box, distUCB, learned": ("se-optimum", (partial(with_policy, kind="dist-ucb"), learned)),
+    "layered lake, TruVaR, learned": ("lake-level-set with truvar", ()),
     "layered lake, straddle per cost, learned": (
         "lake-level-set",
         (partial(with_policy, kind="straddle", per_cost=True),),
@@ -153,7 +154,7 @@ class Look:
 def mission_of(kind: str, run: int) -> Mission:
     """Return the mission of a run."""
     name, changes = KINDS[kind]
-    mission = load_mission(name, {**_RICH, "draw": run, "seed": run})
+    mission = load_mission(*contender(name, {**_RICH, "draw": run, "seed": run}))
     for change in changes:
         mission = change(mission)
     return mission

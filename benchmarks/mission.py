@@ -18,7 +18,7 @@ STEPS = 100
 def load() -> fieldbo.Mission:
     """Return the mission: each sample costs one, so that the battery lasts for every step."""
     return fieldbo.load_mission(
-        "gp-lake-truvar", {"world": "gp-lake-unit-cost", "agent": {"max_steps": STEPS, "battery": 10 * STEPS}}
+        "gp-lake", {"world": "gp-lake-unit-cost", "agent": {"max_steps": STEPS, "battery": 10 * STEPS}}
     )
 
 

@@ -175,7 +175,9 @@ def counting(*, stops_only: bool) -> Iterator[None]:
 
 def curve(policy: Policy, draw: int, start: int, battery: float) -> Array:
     """Return the F1 (101,) of a run at equal steps of cost."""
-    mission = load_mission("gp-lake-tour", {"draw": draw, "agent": {"battery": battery}})
+    mission = load_mission(
+        "gp-lake", {"policy": {"kind": "tour"}, "draw": draw, "agent": {"battery": battery}}
+    )
     sensor = replace(mission.world.sensor, noise_sd=0.1, along=Along(every_m=1.0))
     world, sites = replace(mission.world, sensor=sensor), mission.world.domain.sites
     at = sites[np.random.default_rng([draw, start]).integers(len(sites)) if start else 0]

@@ -17,8 +17,8 @@ from fieldbo.belief.surface import Surface
 from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
-from fieldbo.policies.travel.scores import TravelScore
-from fieldbo.policies.travel.simulation import Simulation, rollout_values
+from fieldbo.policies.travel.one_step import TravelScore
+from fieldbo.policies.travel.rollout import Simulation, rollout_values
 
 READINGS = 60
 LENGTH_SCALES = np.array([0.2, 0.2])

@@ -26,6 +26,7 @@ from fieldbo.belief.question import Optimum
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.messages import Observation, Query, order_number
 from fieldbo.mission.mission import FAILURE_LIMIT, Mission
+from fieldbo.runs.comparison import contender
 from fieldbo.vehicles.simulated import Simulated
 
 SHARE = 0.1
@@ -42,9 +43,9 @@ class Case:
 
 CASES = {
     "wall, damage map": Case("wall-damage-map"),
-    "wall, damage map by TruVaR": Case("wall-damage-map-truvar"),
-    "wall, worst crack by EI": Case("wall-worst-crack-ei"),
-    "wall, worst crack by rollout": Case("wall-worst-crack-rollout-ei-per-cost"),
+    "wall, damage map by TruVaR": Case("wall-damage-map with truvar"),
+    "wall, worst crack by EI": Case("wall-worst-crack with ei"),
+    "wall, worst crack by rollout": Case("wall-worst-crack with rollout,base=ei-per-cost"),
     "lake, level set": Case("lake-level-set"),
     "wall, damage map; scattered": Case("wall-damage-map", scattered=True),
     "lake, level set; scattered": Case("lake-level-set", scattered=True),
@@ -81,7 +82,7 @@ def patch(mission: Mission, number: int) -> Obstacle:
 def outcome(name: str, limit: float, number: int) -> Outcome:
     """Carry out a case with a patch of its own."""
     case = CASES[name]
-    mission = replace(load_mission(case.mission, {"seed": number}), failure_limit=limit)
+    mission = replace(load_mission(*contender(case.mission, {"seed": number})), failure_limit=limit)
     if case.scattered:
         with TemporaryDirectory() as folder, Record.create(Path(folder) / "run.sqlite", "run", {}) as record:
             result = run(mission, [Unreliable(mission)], record)

@@ -9,7 +9,7 @@ from collections import Counter
 
 import fieldbo
 
-result = fieldbo.run(fieldbo.load_mission("gp-level-noise-truvar", {"agent": {"battery": 400}}))
+result = fieldbo.run(fieldbo.load_mission("gp-level-noise", {"agent": {"battery": 400}}))
 levels = result.mission.world.sensor.levels
 for number, count in sorted(Counter(q.level for q in result.queries).items()):
     level = levels[number]

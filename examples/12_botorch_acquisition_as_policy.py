@@ -62,7 +62,7 @@ def botorch_model(belief: Belief) -> SingleTaskGP:
 
 
 if __name__ == "__main__":
-    mission = fieldbo.load_mission("gp-lake-optimum-ei-per-cost", {"agent": {"battery": 1500}})
+    mission = fieldbo.load_mission("gp-lake-optimum", {"agent": {"battery": 1500}})
     for policy in (mission.policy, BoTorchLogEI()):
         result = fieldbo.run(replace(mission, policy=policy))
         print(f"{policy}: regret {result.summary()['regret']:.3f} for {result.cost:.0f} s")

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import fieldbo
 
-mission = fieldbo.load_mission("gp-square-tour")
+mission = fieldbo.load_mission("gp-square")
 agent, route = fieldbo.Agent(mission), []
 while agent.spent < 300:
     order = agent.ask()

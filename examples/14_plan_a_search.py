@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import fieldbo
 
-mission = fieldbo.load_mission("gp-lake-optimum-search-tour")
+mission = fieldbo.load_mission("gp-lake-optimum", {"policy": {"kind": "search-tour"}})
 agent, route, tour = fieldbo.Agent(mission), [], []
 while len(tour) < 10:
     order = agent.ask()

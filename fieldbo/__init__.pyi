@@ -21,9 +21,9 @@ from .mission.mission import Mission as Mission
 from .record.record import Record as Record
 from .results.result import Result as Result
 from .runs.advice.advise import advise as advise
-from .runs.explanation.explain import explain as explain
+from .runs.explain import explain as explain
 from .runs.film import animate as animate
-from .runs.load import load_run as load_run
+from .runs.replay import load_run as load_run
 from .runs.runner import resume as resume
 from .runs.runner import run as run
 from .runs.steer import steer as steer

@@ -31,11 +31,8 @@ from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.belief.kernels import Matern32
 from fieldbo.belief.posterior import Belief
-from fieldbo.policies.paths.chain import Chain
-from fieldbo.policies.paths.importance import MayExceed, amplitude
-from fieldbo.policies.paths.planner import first_plan, improved
-from fieldbo.policies.paths.remaining import RemainingLoss
-from fieldbo.policies.paths.tours import tours
+from fieldbo.policies.paths.chain import Chain, first_plan, improved, tours
+from fieldbo.policies.paths.loss import MayExceed, RemainingLoss, amplitude
 from fieldbo.results.plot.figures import legend_below, new_figure, opened, save
 from fieldbo.results.plot.style import BLUE, GREEN, ORANGE
 
@@ -52,7 +49,7 @@ SPACING, THRESHOLD, NOISE = 0.2, 0.4, 1e-10
 LOW, HIGH = np.zeros(2), np.ones(2)
 STARTS, FIRST_ITERATIONS, ITERATIONS = 16, 80, 16
 GUESS, TRUST, SOFTNESS = 0.5, 10.0, 0.02
-"""Of the amplitude; see `fieldbo.policies.paths.importance`."""
+"""Of the amplitude; see `fieldbo.policies.paths.loss`."""
 
 
 def square(nodes: Array) -> Array:

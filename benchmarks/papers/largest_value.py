@@ -193,7 +193,7 @@ def mission_of(cell: Cell) -> Mission:
         if cell.rule == "lawnmower":
             settings |= {"lines": 13, "samples": 8}
         overrides = {"policy": settings, "model": {"learn": True}}
-        mission = prepared(Case("wall-worst-crack-dist-ucb", cell.repeat, 0), overrides)
+        mission = prepared(Case("wall-worst-crack", cell.repeat, 0), overrides)
         return replace(mission, model=Model())
     if cell.rule == "lawnmower":
         settings |= swept(family)

@@ -62,9 +62,9 @@ class Ground:
 
 LEARNED = {"model": {"learn": True, "length_scales": [450, 6]}}
 GROUNDS = {
-    "gp-lake": Ground("gp-lake-tour", 8000),
+    "gp-lake": Ground("gp-lake", 8000),
     "gp-square": Ground("gp-square-tour", 3000),
-    "gp-lake, learned": Ground("gp-lake-tour", 8000, more=LEARNED),
+    "gp-lake, learned": Ground("gp-lake", 8000, more=LEARNED),
     "gp-lake-murky": Ground("gp-lake-murky-truvar", 12000),
     "gp-level-noise": Ground(
         "gp-level-noise-truvar", 1000, more={"question": {"threshold": {"quantile": 0.8}}}, levels=3

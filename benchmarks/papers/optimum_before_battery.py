@@ -59,7 +59,7 @@ class Ground:
 
 
 GROUNDS = {
-    "crack-wall": Ground("wall-worst-crack-dist-ucb", 45.0, draws=6),
+    "crack-wall": Ground("wall-worst-crack", 45.0, draws=6),
     "branin": Ground("branin-ei", 18.0, reading=0.05),
     "ackley": Ground("ackley-ei", 17.0, reading=0.05),
     "hartmann": Ground("hartmann-ei", 44.0, reading=0.05),

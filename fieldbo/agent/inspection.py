@@ -87,11 +87,42 @@ def _distance(mission: Mission, surface: AnySurface, threshold: float) -> Array:
         spacing_of(mission, belief.size) * yardsticks(domain),
         reach_of(mission.model, domain, mission.question),
     ]
-    above = int(np.count_nonzero(belief.values >= threshold))
-    if min(above, belief.size - above) >= _MET:
+    if _met(belief.values, threshold):
         reaches.append(_learned(surface))
     gaps = [nearest(belief.sites / reach, places / reach) for reach in reaches]
     return np.asarray(np.min(gaps, axis=0))
+
+
+def _met(values: Array, threshold: float) -> bool:
+    """Return whether readings (n,) have met what is asked for: some lie on each side of the threshold."""
+    above = int(np.count_nonzero(values >= threshold))
+    return min(above, len(values) - above) >= _MET
+
+
+def missable(mission: Mission, surface: AnySurface, threshold: float, far: Mask) -> Mask:
+    """Return the largest patch (N,) that could be missed in inspected water: a circle without readings.
+
+    There is none once the readings have met what is asked for, because the model has then learned how large
+    patches are, and none if the model is known. Until then, the set may be as large as that circle, although
+    each place in it is near enough to a reading to count as inspected.
+
+    Parameters
+    ----------
+    mission : Mission
+    surface : Surface or AveragedSurface
+    threshold : float
+        Of the level set, in model units.
+    far : (N,) bool array
+        The places that are too far from all readings; the circle's centre is none of them.
+    """
+    domain, belief, places = mission.world.domain, surface.belief, surface.candidates
+    known = mission.model.every is None or domain.control_sets or domain.dimension > MOST_AXES
+    if known or far.all() or not belief.size or _met(belief.values, threshold):
+        return np.zeros(len(places), dtype=bool)
+    units = yardsticks(domain)
+    away = np.where(far, -1.0, nearest(belief.sites / units, places / units))
+    centre = int(np.argmax(away))
+    return np.asarray(np.linalg.norm((places - places[centre]) / units, axis=1) < away[centre])
 
 
 def _learned(surface: AnySurface) -> Array:

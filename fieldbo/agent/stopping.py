@@ -85,7 +85,7 @@ def _confirmed(agent: AgentState, state: State, claim: Decision, judgement: Verd
         return replace(claim, why=why)
     surface, scale = agent.stated
     choosable = _choosable(agent, state)
-    site = _widest_gap(agent, choosable) if judgement.unseen else None
+    site = _widest_gap(agent, choosable) if judgement.unseen or _alike(agent) else None
     if site is None:
         site = most_doubtful(
             surface, agent.mission.question.level(float(surface.mean.max()), scale), choosable
@@ -93,12 +93,13 @@ def _confirmed(agent: AgentState, state: State, claim: Decision, judgement: Verd
     if site is not None:
         return _read(agent, site, claim, judgement)
     wanted = _open(surface)
-    if not wanted.any():  # every site is known: the claim is right
+    hides = _alike(agent) and bool(_hidden(agent).any())
+    if not wanted.any() and not hides:  # every site is known: the claim is right
         return replace(claim, why=why)
     if len(state.rejected):
         wanted &= ~state.rejected
     wanted[_planned(agent)] = False
-    reason = EndReason.BATTERY_SPENT if wanted.any() else EndReason.STOPPED_BY_POLICY
+    reason = EndReason.BATTERY_SPENT if wanted.any() or hides else EndReason.STOPPED_BY_POLICY
     return replace(claim, choice=Stop(reason), why=why)
 
 
@@ -261,17 +262,30 @@ def one_sided(agent: AgentState) -> bool:
 def _widest_gap(agent: AgentState, choosable: Mask) -> int | None:
     """Return the choosable site that is farthest from all readings and pending ones, if in a gap.
 
-    Else, if the mission sets a regret, the one where a better value is most likely to lie unseen; or None.
+    Else, if what is unseen counts, the one where a better value is most likely to lie unseen; or None.
     Where all sites count as in gaps, the farthest one is not known: None, too.
     """
     widths = np.where(choosable, gaps_of(agent, planned=True), 0.0)
     if 1.0 < widths.max() < np.inf:
         return int(np.argmax(widths))
-    hidden = None if agent.mission.stop.regret is None else hidden_at_sites(agent.mission, agent.stated[0])
-    if hidden is None:
-        return None
-    hidden = np.where(choosable, hidden, 0.0)
+    hidden = np.where(choosable, _hidden(agent), 0.0)
     return int(np.argmax(hidden)) if hidden.max() > 0 else None
+
+
+def _hidden(agent: AgentState) -> Array:
+    """Return the probability (N,) of something better at each site, unseen; 0 if that does not count."""
+    counts = agent.mission.stop.regret is not None or _alike(agent)
+    hidden = hidden_at_sites(agent.mission, agent.stated[0]) if counts else None
+    return np.zeros(agent.domain.size) if hidden is None else hidden
+
+
+def _alike(agent: AgentState) -> bool:
+    """Return True if the place of an optimum is sought, and all readings are equal.
+
+    The model then knows every place, however little was seen, so that its word does not count.
+    """
+    values = agent.online_model.believed_values
+    return isinstance(agent.mission.question, Optimum) and len(values) > 1 and not np.ptp(values)
 
 
 def _chance_unseen(agent: AgentState, goal: float) -> float:

@@ -223,9 +223,9 @@ def confidence(
 
     Parameters
     ----------
-    either : (N,) bool array, optional
+    either : (N,) or (k, N) bool array, optional
         Sites for which the belief can't speak. The intervals also hold if all of them are in the set, and if
-        none is, whatever the draws say of them.
+        none is, whatever the draws say of them. Of several rows, each is tried by itself.
     unnoticed : (N, 256) bool array, optional
         Patches that the readings may have missed, if the model can't vouch for their absence. The intervals
         also hold if those of each draw lie on the other side of the threshold, and that of F1 allows for a
@@ -243,11 +243,9 @@ def confidence(
     if unnoticed is not None:
         stated = _with(stated, _scores(inside, np.where(unnoticed, ~inside[:, None], truths), cells))
         stated = replace(stated, f1=_stretched(stated.f1))
-    if either is None or not either.any():
-        return stated
-    for all_or_none in (True, False):
-        truths[either] = all_or_none
-        stated = _with(stated, _scores(inside, truths, cells))
+    for sites in () if either is None else np.atleast_2d(either):
+        for all_or_none in (True, False) if sites.any() else ():
+            stated = _with(stated, _scores(inside, np.where(sites[:, None], all_or_none, truths), cells))
     return stated
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -64,11 +65,17 @@ def _with_paths_that_exist() -> None:
         ) from None
 
 
+def _show_note(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Print a warning for people, without the line of code that it comes from."""
+    sys.stderr.write(f"note: {message}\n")
+
+
 def main() -> None:
     """Run the command line; errors that a user can fix end it with exit code 2 and no traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # print "?" where the terminal's encoding has no "±"
+    warnings.showwarning = _show_note
     try:
         _with_paths_that_exist()
     except FieldboError as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fieldbo.cli.options import Draw, Format, Prior, Width, check_pictures, examples, overrides
+from fieldbo.cli.options import Draw, Format, Policy, Prior, Width, check_pictures, examples, overrides
 from fieldbo.errors import InputError, errors_of, raise_all
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ _FIRST = {
         "cell-growth": "choose which of five growth conditions to control, at unknown costs",
     },
     "An optimum: find the best point": {
-        "se-optimum-ei": "maximise a smooth function of two variables (expected improvement)",
-        "gp-lake-optimum-ei-per-cost": "find the highest value of a random field, with travel time as cost",
-        "svm-ei": "tune a support vector machine (expected improvement)",
+        "se-optimum": "maximise a smooth function of two variables (expected improvement)",
+        "gp-lake-optimum": "find the highest value of a random field, with travel time as cost",
+        "svm": "tune a support vector machine (expected improvement)",
     },
 }
 """Starter missions, grouped by purpose."""
@@ -50,7 +50,7 @@ _GROUPS = {
     "Lake": ("lake-",),
     "Wall": ("wall-",),
     "Factory cells": ("cell-pipeline", "cell-growth", "cell-airfoil"),
-    "Papers: random fields and tuning problems": ("gp-", "se-", "svm-", "mlp-"),
+    "Papers: random fields and tuning problems": ("gp-", "se-", "svm", "mlp"),
     "Test functions": ("",),
 }
 """Prefixes of the shipped missions of each group; the first match counts."""
@@ -327,6 +327,7 @@ def check(
             "--set", help="Override a key of the mission, as *run* does.", metavar="TABLE.KEY=VALUE"
         ),
     ] = None,
+    policy: Policy = None,
     prior: Prior = None,
     vehicle: Annotated[
         list[str] | None,
@@ -347,11 +348,11 @@ def check(
         not content and file in list_worlds() and file not in list_missions()
     ):
         kind = "world"
-    given = {"--set": set_, "--vehicle": vehicle, "--prior": None if prior is None else [prior]}
-    for option, values in given.items():
-        if values and kind != "mission":
+    first = {"--set": next(iter(set_ or []), None), "--vehicle": next(iter(vehicle or []), None)}
+    for option, given in (first | {"--policy": policy, "--prior": prior}).items():
+        if kind != "mission" and given is not None:
             raise InputError(
-                f"{option} {values[0]} does not apply to a {kind}",
+                f"{option} {given} does not apply to a {kind}",
                 expected=f"{option} with a mission",
                 where=option,
                 fix=f"edit the {kind}'s file" if option == "--set" else None,
@@ -365,7 +366,7 @@ def check(
     elif kind == "world":
         lines = describe_world(load_world(name))
     else:
-        lines = _describe_mission(name, set_ or [], vehicle or [], prior)
+        lines = _describe_mission(name, overrides(set_ or [], prior=prior, policy=policy), vehicle or [])
     typer.echo("\n".join(lines))
 
 
@@ -382,9 +383,7 @@ def _find_file(given: str) -> Path | None:
     return held[0] if held else folder / "world.toml"
 
 
-def _describe_mission(
-    name: str | Path, pairs: list[str], vehicles: list[str], prior: str | None
-) -> list[str]:
+def _describe_mission(name: str | Path, settings: Mapping[str, Any], vehicles: list[str]) -> list[str]:
     """Return lines that describe a mission, its world and its vehicles, with warnings."""
     from fieldbo.agent.agent import Agent
     from fieldbo.agent.budget_warnings import unaffordable
@@ -397,7 +396,7 @@ def _describe_mission(
     from fieldbo.vehicles.kinds import LINKS
 
     files, full = _read_vehicles(vehicles) if vehicles else ([], None)
-    mission = load_mission(name, overrides(pairs, prior=prior), full)
+    mission = load_mission(name, settings, full)
     fit, on_vehicles = _check_vehicles(files, vehicles, mission) if files else ([], [])
     agent = Agent(mission)
     score = ANSWERS[type(mission.question)].score.name

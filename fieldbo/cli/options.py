@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -25,6 +24,15 @@ Run = Annotated[
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="Override a key of the mission; repeatable.", metavar="TABLE.KEY=VALUE"),
+]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        help="Policy in place of the mission's own: its kind, and settings after commas, as in "
+        "*gchk,per_cost=true*.",
+        metavar="KIND",
+    ),
 ]
 Prior = Annotated[
     str | None, typer.Option(help="Earlier readings to begin with, as for *run*.", metavar="FILE")
@@ -87,6 +95,7 @@ def overrides(
     seed: int | None = None,
     battery: str | None = None,
     prior: str | None = None,
+    policy: str | None = None,
 ) -> dict[str, Any]:
     """Return nested tables from ``table.key=value`` pairs.
 
@@ -100,18 +109,22 @@ def overrides(
         Sets ``agent.battery``.
     prior : str, optional
         Sets ``prior.readings``.
+    policy : str, optional
+        Sets ``policy``: a kind, and settings after commas.
 
     Raises
     ------
     InputError
-        A pair has no key or no ``=``, sets a key of something that is not a table, or sets what
-        `prior` sets; or `prior` is empty.
+        A pair has no key or no ``=``, sets a key of something that is not a table, or sets what `prior` or
+        `policy` sets; or `prior` is empty.
 
     Examples
     --------
     >>> overrides(["question.threshold=2", "policy.kind=gchk"])
     {'question': {'threshold': 2}, 'policy': {'kind': 'gchk'}}
     """
+    from fieldbo.mission.files import toml_value
+
     out: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
@@ -133,11 +146,16 @@ def overrides(
                     where="--set",
                     fix="remove one of the two",
                 )
-        table[path[-1]] = _value(text.strip())
+        table[path[-1]] = toml_value(text.strip())
     if seed is not None:
         out["seed"] = seed
     if battery is not None:
-        _table(out, "agent", "--battery")["battery"] = _value(battery)
+        _table(out, "agent", "--battery")["battery"] = toml_value(battery)
+    if policy is not None:
+        from fieldbo.mission.load import with_policy
+
+        _table(out, "policy", "--policy")
+        out = with_policy(policy, out)
     if prior is not None:
         table = _table(out, "prior", "--prior")
         if "readings" in table:
@@ -162,11 +180,3 @@ def _table(out: dict[str, Any], name: str, option: str) -> dict[str, Any]:
             f"{option} conflicts with --set {name}={table}", expected=f"{name} as a table", where="--set"
         )
     return table
-
-
-def _value(text: str) -> Any:
-    try:
-        parsed = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):  # not TOML, or a number or a nesting that no file may have
-        return text
-    return parsed["value"] if len(parsed) == 1 else text

@@ -390,9 +390,9 @@ def _load_flights(
 
 
 def _is_mission(source: str) -> bool:
-    from fieldbo.mission.files import list_missions
+    from fieldbo.mission.files import names_mission
 
-    return source.endswith(".toml") or source in list_missions()
+    return source.endswith(".toml") or names_mission(source)
 
 
 def _run_of_the_same_name(source: str) -> str | None:

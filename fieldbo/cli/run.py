@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fieldbo.cli.options import Format, Run, Set, Width, check_pictures, examples, overrides
+from fieldbo.cli.options import Format, Policy, Run, Set, Width, check_pictures, examples, overrides
 from fieldbo.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _NOT_SCORED = (
 
 `fieldbo run lake-level-set --battery 3000 --seed 1` - half the battery, a different seed
 
-`fieldbo run lake-level-set --set policy.kind=gchk --set policy.per_cost=true` - another policy
+`fieldbo run lake-level-set --policy gchk,per_cost=true` - another policy
 
 `fieldbo run lake-level-set --prior yesterday.csv` - begin with earlier readings, or those of a run
 
@@ -84,6 +84,7 @@ def run(
         Path | None,
         typer.Option(help="Run folder to create; by default *runs/MISSION-n*, with the next free number n."),
     ] = None,
+    policy: Policy = None,
     set_: Set = None,
     by_hand: Annotated[
         bool, typer.Option("--by-hand", help="You are the vehicle: go to each site and type in the reading.")
@@ -113,7 +114,7 @@ def run(
 
     out_to, pictures = console(), check_pictures(format, width)
     recorded = _make_recorded(vehicle or [], by_hand=by_hand)
-    settings = overrides(set_ or [], seed=seed, battery=battery, prior=prior)
+    settings = overrides(set_ or [], seed=seed, battery=battery, prior=prior, policy=policy)
     if recorded:
         loaded, vehicles = _prepare(mission, settings, recorded, out_to)
     else:
@@ -214,7 +215,7 @@ def resume(
     from fieldbo.mission.amounts import amount
     from fieldbo.record.record import Record
     from fieldbo.record.store import ORDERS, record_file
-    from fieldbo.runs.load import mission_of, notes
+    from fieldbo.runs.replay import mission_of, notes
     from fieldbo.runs.runner import reopens
     from fieldbo.runs.runner import resume as resume_mission
     from fieldbo.vehicles.load import vehicle_of
@@ -435,7 +436,7 @@ def _find_or_start(
 ) -> Path:
     """Return the record of a run, or of the mission that this starts with the arguments, and says so."""
     from fieldbo.console.server import NotStartedError, start
-    from fieldbo.mission.files import list_missions
+    from fieldbo.mission.files import names_mission
     from fieldbo.record.store import record_file
     from fieldbo.runs.folder import next_folder
 
@@ -443,7 +444,7 @@ def _find_or_start(
         try:
             return record_file(run)
         except InputError:
-            if run not in list_missions():
+            if not names_mission(run):
                 raise
     folder = next_folder(Path(run).stem if run.endswith(".toml") else run) if out is None else out
     say(f"starting {run}; what it prints goes to {folder.with_name(f'{folder.name}.log')}")

@@ -116,16 +116,13 @@ def _spent_by_ledger(record: Record, rows: Sequence[Row]) -> float | None:
     """Return what the replayed agent has spent; None if the run can't be replayed."""
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.session import console, says_compiling
-    from fieldbo.runs.load import mission_of
-    from fieldbo.runs.state import RunState
+    from fieldbo.runs.replay import replay
 
     try:
-        state = RunState(mission_of(record), record.name, scored=False)
         with when_compiling(says_compiling(console)):
-            state.replay(rows)
+            return replay(record, scored=False).agent.spent
     except FieldboError:
         return None
-    return state.agent.spent
 
 
 @examples(
@@ -160,7 +157,7 @@ def ask(
     """
     from fieldbo._numerics.compiled import when_compiling
     from fieldbo.cli.session import console, says_compiling
-    from fieldbo.runs.explanation.explain import explain
+    from fieldbo.runs.explain import explain
 
     with when_compiling(says_compiling(console)):
         typer.echo(explain(run, order).text)
@@ -215,9 +212,8 @@ def steer(
     from fieldbo.domain.axes import place_text
     from fieldbo.record.record import Record
     from fieldbo.record.store import record_file
-    from fieldbo.runs.explanation.words import level_text
-    from fieldbo.runs.load import mission_of
-    from fieldbo.runs.steer import level_in
+    from fieldbo.runs.replay import mission_of
+    from fieldbo.runs.steer import level_in, level_text
     from fieldbo.runs.steer import steer as give
 
     needs = {Action.NEXT: "a place", Action.NO_GO: "an area", Action.BATTERY: "what is left"}
@@ -320,8 +316,8 @@ def correct(
     from fieldbo.cli.session import UNDONE, console, saving, says_compiling, show_result
     from fieldbo.record.record import Record
     from fieldbo.record.store import RECORD, record_file
-    from fieldbo.runs.correction import correct_run
     from fieldbo.runs.folder import save
+    from fieldbo.runs.runner import correct_run
     from fieldbo.runs.signals import unbroken
     from fieldbo.vehicles.dialogue import number_in
 

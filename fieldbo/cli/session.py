@@ -275,7 +275,7 @@ def _show_trouble(console: Console, mission: Mission, read: Contradictions | Non
     Also print readings that contradict those that this process has `read`, to which the event is added.
     """
     from fieldbo.messages import Command, Correction, Lost, Observation, Rejected
-    from fieldbo.runs.explanation.words import command_line
+    from fieldbo.runs.steer import command_line
 
     if isinstance(event, Command):
         console.print(f"  {command_line(mission, event)}", style="bold", markup=False)

@@ -265,7 +265,7 @@ def _check_options(kind: str, given: dict[str, object]) -> None:
 
 def _draw_run(run: Path, kind: str, layer: str | None, width: str) -> Figure:
     from fieldbo.results import plot as pictures
-    from fieldbo.runs.load import load_run
+    from fieldbo.runs.replay import load_run
 
     result = load_run(run).result()
     if layer is not None:
@@ -275,9 +275,8 @@ def _draw_run(run: Path, kind: str, layer: str | None, width: str) -> Figure:
 
 
 def _draw_table(table: Path, kind: str, targets: list[float], band: str | None, width: str) -> Figure:
-    from fieldbo.runs.comparison_pictures import comparison_figure, profile_figure
-    from fieldbo.runs.comparison_scores import check_target, score_in
-    from fieldbo.runs.comparison_table import read_table
+    from fieldbo.runs.comparison import read_table
+    from fieldbo.runs.comparison_scores import check_target, comparison_figure, profile_figure, score_in
 
     rows = read_table(table)
     if not any(row["row"] == "run" for row in rows):

@@ -28,13 +28,13 @@ _POINTS = 60
     """
 **Examples**
 
-`fieldbo advise gp-lake-tour --target 0.9 --probability 0.8` - the battery for F1 0.9
+`fieldbo advise gp-lake --target 0.9 --probability 0.8` - the battery for F1 0.9
 
 `fieldbo advise lake-level-set --battery "1 h"` - what to expect of an hour
 
 `fieldbo advise my-lake.toml --target 0.9` - how many batteries, where the mission has *agent.recharge*
 
-`fieldbo advise gp-lake-tour --target 0.9 --policy tour --policy truvar` - the same for two policies
+`fieldbo advise gp-lake --target 0.9 --policy tour --policy truvar` - the same for two policies
 
 The mission is simulated in fields drawn from its belief: from the posterior given its earlier readings and
 the survey of its world, or else from the prior that *[model]* states. The world needs no field of its own.
@@ -63,7 +63,9 @@ def advise(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="Kind of policy to advise on; repeatable. By default, the mission's own.", metavar="KIND"
+            help="Policy to advise on: its kind, and settings after commas, as in *gchk,per_cost=true*. "
+            "Repeatable. By default, the mission's own.",
+            metavar="KIND",
         ),
     ] = None,
     fields: Annotated[
@@ -144,11 +146,11 @@ def _make_expected(advice: Advice) -> dict[str, Expected]:
     """
 **Examples**
 
-`fieldbo compare lake-level-set lake-gchk --starts 12 --out lake.csv`
+`fieldbo compare lake-level-set --policy tour --policy gchk --starts 12 --out lake.csv`
 
-`fieldbo compare gp-lake-truvar gp-lake-gchk --starts 12 --draws 3 --at 1000 --at 4000 --at 8000 --out gp.csv`
+`fieldbo compare gp-lake --policy truvar --policy gchk,per_cost=true --starts 12 --draws 3 --out gp.csv`
 
-`fieldbo compare lake-level-set lake-gchk --target 0.9 --target 0.95 --out lake.csv`
+`fieldbo compare lake-level-set lake-lawnmower --target 0.9 --target 0.95 --out lake.csv`
 
 **Scores** - For level sets, F1 (larger is better); for optima, regret in the unit of the values (smaller is
 better). All missions in a comparison must have the same kind of score. For a chain of modules, the score is
@@ -186,6 +188,15 @@ def compare(
             "picture the performance profiles. Repeatable."
         ),
     ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            help="Policy in place of each mission's own: its kind, and settings after commas, as in "
+            "*gchk,per_cost=true*. Repeatable, to compare policies in one mission.",
+            metavar="KIND",
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="Override a key of every mission; repeatable.", metavar="TABLE.KEY=VALUE"),
@@ -208,11 +219,22 @@ def compare(
     from fieldbo.results import plot
     from fieldbo.runs.comparison import compare as compare_missions
     from fieldbo.runs.comparison import label
-    from fieldbo.runs.comparison_pictures import check_band, comparison_figure, errors_over, profile_figure
-    from fieldbo.runs.comparison_scores import calibration, differences_at, score_of, scores_at, targets
+    from fieldbo.runs.comparison_scores import (
+        calibration,
+        check_band,
+        comparison_figure,
+        differences_at,
+        errors_over,
+        profile_figure,
+        score_of,
+        scores_at,
+        targets,
+    )
 
     check_pictures(format, width)
     picture, replaced = out.with_suffix(f".{format or 'png'}"), overrides(set_ or [])
+    if policy:
+        missions = [f"{name} with {each}" for name in missions for each in policy]
     score = score_of(missions[0], replaced)
     _check(out, at or [], target or [], score)
     check_band(band)

@@ -27,8 +27,7 @@ from fieldbo.domain.obstacles import Obstacle, simple_polygon
 from fieldbo.errors import FieldboError, InputError
 from fieldbo.messages import Action, Answer, Command
 from fieldbo.mission.shapes import NAME
-from fieldbo.runs.commands import append, commands_file
-from fieldbo.runs.steer import level_in
+from fieldbo.runs.steer import append, commands_file, level_in
 from fieldbo.vehicles.dialogue import number_in
 from fieldbo.vehicles.plausible import reading_in
 from fieldbo.vehicles.typed_places import place_in
@@ -280,7 +279,6 @@ def _area(given: Mapping[str, Any], view: View) -> Obstacle:
 
 
 def _points(points: list[Any], view: View) -> Array:
-    """Return points of the map, each of two numbers, as places (k, d) of the domain."""
     if view.plane is None:
         raise InputError("this run has no map")
     numbers = []

@@ -26,9 +26,10 @@ from fieldbo.messages import (
 )
 from fieldbo.record.record import Record, ReplacedError, Tail
 from fieldbo.record.store import WITHOUT_MESSAGE, Row, is_being_written
-from fieldbo.runs.explanation.words import command_line, place
-from fieldbo.runs.load import mission_of
+from fieldbo.results.words import place
+from fieldbo.runs.replay import mission_of
 from fieldbo.runs.state import RunState
+from fieldbo.runs.steer import command_line
 
 _POLL_S = 0.4
 _ALIVE_S = 2.0
@@ -129,12 +130,10 @@ class Follower:
         self._tell(None)
 
     def _stop(self, reason: str) -> None:
-        """Accept no further commands, and tell viewers why."""
         self.alive = False
         self._tell(f"this console stopped following the run, start it again: {reason}")
 
     def _tell(self, problem: str | None) -> None:
-        """Tell viewers of a problem, or that it is over."""
         if problem != self.problem:
             self.problem = problem
             if problem is not None:
@@ -142,7 +141,6 @@ class Follower:
             self._on_problem()
 
     def _replay(self, rows: list[Row]) -> None:
-        """Replay rows, and tell viewers if anything has changed."""
         for row in rows:
             self._on_row(self.state, row)
             self.state.replay([row])
@@ -215,7 +213,6 @@ def _of_message(message: Any, state: RunState) -> str | None:  # noqa: PLR0911 -
 
 
 def _read(message: Observation, state: RunState) -> str:
-    """Return what an observation reports in words."""
     quantity, unit = state.mission.world.quantity, state.mission.world.cost_unit
     values = [value for value in message.values.tolist() if math.isfinite(value)]
     if len(values) == 1:

@@ -75,7 +75,7 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, _with_headers(send))
             return
-        await self.app(scope, _limited(receive), _with_headers(send))
+        await self.app(scope, _limit(receive), _with_headers(send))
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that is not passed on; None for one that is."""
@@ -83,7 +83,7 @@ class Guard:
         host = headers.get("host", "").lower()
         names = [name for name in self.names if name.host == host]
         if not names:
-            return PlainTextResponse(_misdirected(host), 421)
+            return PlainTextResponse(_misdirect(host), 421)
         if foreign := _foreign(scope["method"], headers, names):
             return PlainTextResponse(foreign, 403)
         length = headers.get("content-length", "0")
@@ -134,7 +134,7 @@ def _in_cookie(headers: Headers, host: str) -> str:
     return next((value for name, _, value in pairs if name == _cookie(host)), "")
 
 
-def _misdirected(host: str) -> str:
+def _misdirect(host: str) -> str:
     """Return what a browser shows that came by a name which nobody has stated."""
     return (
         f"This console does not know that it is called {host[:200]!r}.\n"
@@ -175,7 +175,7 @@ class TooLargeError(Exception):
     """A body without a stated length has grown too large."""
 
 
-def _limited(receive: Receive) -> Receive:
+def _limit(receive: Receive) -> Receive:
     """Stop reading a body that grows beyond the limit."""
     size = 0
 

@@ -23,9 +23,9 @@ from fieldbo.pages.plane import Plane, plane_of, raster_of
 from fieldbo.record.store import Row
 from fieldbo.results.cell_runs import cell_runs_of
 from fieldbo.results.result import Result
-from fieldbo.results.words import question_text
-from fieldbo.runs.explanation.words import best_of, place, reasons_for
-from fieldbo.runs.export.features import stretches
+from fieldbo.results.words import place, question_text
+from fieldbo.runs.export.layers import stretches
+from fieldbo.runs.reasons import best_of, reasons_for
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.tasks import Tasks
 from fieldbo.vehicles.typed_places import typed_places
@@ -132,7 +132,6 @@ class View:
     # -- the state -------------------------------------------------------------------------------------
 
     def _present(self, follower: Follower) -> dict[str, Any]:
-        """Return where the vehicles are, and what happened."""
         state = follower.state
         return {
             "row": follower.rows,
@@ -148,7 +147,6 @@ class View:
         }
 
     def _answer(self, state: RunState, result: Result) -> dict[str, Any]:
-        """Return the question, and what is known so far."""
         mission = self.mission
         question = question_text(mission.question, mission.world.quantity)
         return {
@@ -231,7 +229,6 @@ class View:
         }
 
     def _task(self, state: RunState, order: Order | None) -> list[str]:
-        """Return the lines that tell a person what to do."""
         if order is None:
             return []
         vehicle = state.agent.vehicles[order.vehicle]

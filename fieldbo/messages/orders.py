@@ -205,7 +205,6 @@ class Recharge:
 
 
 def _arrived(order: GoHome | Recharge, cost: float | None) -> Observation:
-    """Return the observation that a vehicle is home, without a reading."""
     assert order.site is not None
     none = np.empty(0)
     return Observation(

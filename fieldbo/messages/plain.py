@@ -83,12 +83,12 @@ _UNCHANGED = (
 )
 
 
-def _restored(value: Any) -> Any:
+def _restore(value: Any) -> Any:
     """Return the numbers that JSON does not have and `_plain` replaced."""
     if isinstance(value, Mapping):
-        return {k: _restored(v) for k, v in value.items()}
+        return {k: _restore(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [math.nan if v is None else _restored(v) for v in value]
+        return [math.nan if v is None else _restore(v) for v in value]
     return float(value) if value in ("inf", "-inf") else value
 
 
@@ -111,7 +111,7 @@ def from_plain(plain: Mapping[str, Any]) -> Order | Event:
     if cls is None:
         raise UnknownNameError.of("message kind", kind, _KINDS)
     try:
-        message: Order | Event = cls(**{k: v if k in _UNCHANGED else _restored(v) for k, v in body.items()})
+        message: Order | Event = cls(**{k: v if k in _UNCHANGED else _restore(v) for k, v in body.items()})
     except TypeError as error:
         raise InputError(f"{kind} message: {error}", expected=f"the fields of {cls.__name__}") from error
     return message

@@ -63,7 +63,7 @@ def default_policy(question: Question, world: World, costs: Literal["declared", 
     Examples
     --------
     >>> from fieldbo import load_mission
-    >>> mission = load_mission("gp-lake-truvar")
+    >>> mission = load_mission("gp-lake")
     >>> default_policy(mission.question, mission.world, mission.costs).settings
     {'kind': 'tour'}
     """
@@ -101,7 +101,7 @@ def _chain(world: World, cost: CostModel | None) -> bool:
     """Whether policies for chains can use the costs: several modules that cost something, over a box."""
     if not isinstance(cost, Modular):
         return False
-    from fieldbo.policies.chains.box_search import needs_modules
+    from fieldbo.policies.chains.boxes import needs_modules
 
     try:
         needs_modules(cost, world.domain)

@@ -8,7 +8,9 @@ import os
 import re
 import shutil
 import tomllib
+import warnings
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -53,6 +55,40 @@ def list_missions() -> dict[str, Path]:
         for file in sorted(folder.glob("*.toml")):
             missions.setdefault(file.stem, file)
     return missions
+
+
+@cache
+def former_missions() -> dict[str, dict[str, Any]]:
+    """Return what missions of earlier versions have become: a ``mission``, and its ``policy`` if another."""
+    return read_toml(shipped("missions") / "former" / "names.toml")
+
+
+def names_mission(name: str) -> bool:
+    """Return True if a mission has this name, or had it in an earlier version."""
+    return name in list_missions() or name in former_missions()
+
+
+def mission_named(name: str) -> tuple[Path, dict[str, Any]]:
+    """Return the file of a mission, and the tables that a name of an earlier version replaces.
+
+    Raises
+    ------
+    InputError
+        There is no such mission.
+    """
+    missions = list_missions()
+    if name in missions or name not in former_missions():
+        return find("mission", name, missions), {}
+    became = former_missions()[name]
+    policy = became.get("policy")
+    instead = "" if policy is None else f" with policy {policy['kind']}"
+    warnings.warn(
+        f"mission {name} is now {became['mission']}{instead}; the next version no longer knows the old name",
+        FutureWarning,
+        stacklevel=4,
+    )
+    file = shipped("missions") / f"{became['mission']}.toml"
+    return file, {} if policy is None else {"policy": policy}
 
 
 def is_path(name: str | Path) -> bool:
@@ -146,6 +182,21 @@ def short_path(file: Path) -> str:
         return str(file.resolve().relative_to(Path.cwd()))
     except ValueError:
         return str(file)
+
+
+def toml_value(text: str) -> Any:
+    """Return a value written as in TOML; bare words are text.
+
+    Examples
+    --------
+    >>> toml_value("0.5"), toml_value("true"), toml_value("gchk")
+    (0.5, True, 'gchk')
+    """
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):  # not TOML, or a number or a nesting that no file may have
+        return text
+    return parsed["value"] if len(parsed) == 1 else text
 
 
 def toml_text(content: Mapping[str, Any]) -> str:

@@ -21,7 +21,16 @@ from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.amounts import amount, is_share
 from fieldbo.mission.checks import check_noise
 from fieldbo.mission.default_policy import AUTO, DEFAULTS, default_policy
-from fieldbo.mission.files import find, is_path, list_missions, list_worlds, made, read_toml, short_path
+from fieldbo.mission.files import (
+    find,
+    is_path,
+    list_worlds,
+    made,
+    mission_named,
+    read_toml,
+    short_path,
+    toml_value,
+)
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission, VehicleSpec, within_reach
 from fieldbo.mission.prior import Prior
@@ -87,11 +96,11 @@ def read_mission(
 ) -> Mission:
     """Load a mission as `load_mission` does, even if nothing says how noisy readings are, as in old runs."""
     if is_path(name_or_path):
-        file = Path(name_or_path)
+        file, instead = Path(name_or_path), dict[str, Any]()
     else:
-        file = find("mission", str(name_or_path), list_missions())
+        file, instead = mission_named(str(name_or_path))
     where = short_path(file)
-    settings = plain_prior(merged(read_toml(file), overrides or {}))
+    settings = plain_prior(merged({**read_toml(file), **instead}, overrides or {}))
     content = validated(MissionFile, settings, where)
     world_file = find("world", content.world, list_worlds(file.parent), f"{where}: world")
     world = world_from(world_file, content.draw)
@@ -247,6 +256,49 @@ def _build_vehicle(content: AgentFile, world: World) -> VehicleSpec:
 def _name_of(file: Path) -> str:
     """Return the mission's name: the file's, or the folder's for the ``mission.toml`` of a run folder."""
     return file.stem if file.stem != "mission" else file.resolve().parent.name
+
+
+def with_policy(policy: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return overrides that also put a policy in place of the mission's own.
+
+    Parameters
+    ----------
+    policy : str
+        Its kind, and settings after commas.
+    overrides : mapping
+        May have further settings of the policy.
+
+    Raises
+    ------
+    InputError
+        The text is no policy, or the overrides set the same key.
+
+    Examples
+    --------
+    >>> with_policy("gchk,per_cost=true", {"draw": 2})
+    {'draw': 2, 'policy': {'kind': 'gchk', 'per_cost': True}}
+    """
+    kind, *pairs = (part.strip() for part in policy.split(","))
+    table: dict[str, Any] = {"kind": kind}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (equals and key.strip()):
+            raise InputError(
+                f"--policy {policy}: {pair!r} is no setting",
+                expected="a kind, and key=value after commas",
+                where="--policy",
+                fix="write it as in --policy gchk,per_cost=true",
+            )
+        table[key.strip()] = toml_value(value.strip())
+    own = overrides.get("policy", {})
+    if twice := own.keys() & table.keys():
+        key = min(twice)
+        raise InputError(
+            f"both --policy {policy} and --set policy.{key}={own[key]} were given",
+            expected="one of the two",
+            where="--policy",
+        )
+    return {**overrides, "policy": {**table, **own}}
 
 
 def merged(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.agent.agent import Agent
 from fieldbo.messages import Query
 from fieldbo.results import maps
+from fieldbo.results.answers import OptimumAnswer, answer_of
 from fieldbo.results.curve import Step
-from fieldbo.results.outcome import Outcome
 from fieldbo.results.result import Result
-from fieldbo.runs.explanation.words import best_of, reasons_for
-from fieldbo.runs.export.recorded import Recorded
+from fieldbo.runs.reasons import best_of, reasons_for
+from fieldbo.runs.replay import Recorded
 from fieldbo.runs.state import RunState
 
 _SETTLING = ("observation", "rejected", "lost")
@@ -118,7 +118,6 @@ def evenly(count: int, most: int) -> list[int]:
 
 
 def _frame(state: RunState, order: str | None, *, with_maps: bool) -> Frame:
-    """Return the present frame."""
     agent, curve = state.agent, state.curve
     return Frame(
         number=len(curve),
@@ -139,20 +138,8 @@ def layers_of(agent: Agent) -> Layers:
     >>> sorted(layers_of(fieldbo.Agent(fieldbo.load_mission("lake-level-set"))))
     ['class', 'exceedance', 'mean', 'sd']
     """
-    stated = agent.stated
-    now = Outcome(
-        mission=agent.mission,
-        run=agent.run,
-        end_reason=None,
-        curve=(),
-        queries=(),
-        observations=(),
-        rejections=(),
-        surface=stated.surface,
-        scale=stated.scale,
-        hyperparameters=agent.hyperparameters,
-        cost=agent.spent,
-        blinded=agent.blinded,
-        failures=agent.failures,
-    )
-    return {name: np.array(values) for name, (values, _) in maps.layers(now, stated.surface).items()}
+    surface, scale = agent.stated
+    answer = answer_of(agent.mission, surface, scale, blinded=agent.blinded)
+    if isinstance(answer, OptimumAnswer):
+        answer = answer.polished(np.empty((0, agent.domain.dimension)))
+    return {name: np.array(values) for name, (values, _) in maps.layers(answer, agent.failures).items()}

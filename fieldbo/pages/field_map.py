@@ -54,7 +54,6 @@ def areas(plane: Plane, no_go: Sequence[Obstacle]) -> list[dict[str, Any]]:
 
 
 def _rings(plane: Plane, region: Region) -> list[list[list[float]]]:
-    """Return the rings of a region over the drawn axes."""
     polygons = shapely.get_parts(region)
     rings = [ring for polygon in polygons for ring in (polygon.exterior, *polygon.interiors)]
     return [plane.drawn(plane.whole(shapely.get_coordinates(ring)[:, :2])) for ring in rings]

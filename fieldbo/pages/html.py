@@ -68,7 +68,6 @@ def _hash(text: str) -> str:
 
 @lru_cache(maxsize=16)
 def _asset(name: str) -> str:
-    """Return a script or a style of this package."""
     return files("fieldbo.pages").joinpath(*name.split("/")).read_text(encoding="utf-8")
 
 

@@ -26,8 +26,8 @@ from fieldbo.pages.html import page
 from fieldbo.pages.plane import Plane, Raster, plane_of, raster_of
 from fieldbo.record.store import MISSION, RECORD, is_being_written
 from fieldbo.results.words import question_text
-from fieldbo.runs.export.features import stretches
-from fieldbo.runs.export.recorded import Recorded, read_run
+from fieldbo.runs.export.layers import stretches
+from fieldbo.runs.replay import Recorded, read_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -191,7 +191,6 @@ def _closed(course: Course, frame: Frame) -> int:
 
 
 def _kind(vehicle: Mapping[str, Any]) -> str:
-    """Return the kind of a recorded vehicle, or that of its link."""
     return str(vehicle.get("kind") or vehicle.get("link", {}).get("kind", "unknown"))
 
 
@@ -201,7 +200,6 @@ def _kind(vehicle: Mapping[str, Any]) -> str:
 def _data(
     course: Course, plane: Plane, raster: Raster | None, routes: list[Array], moves: list[list[int]]
 ) -> dict[str, Any]:
-    """Return what the scripts of the page show."""
     result, mission = course.result, course.result.mission
     battery = sum(spec.battery for spec in mission.vehicles)
     came = tables.outcomes(course)
@@ -282,12 +280,12 @@ def _pictures(course: Course, *, with_map: bool) -> Iterator[dict[str, str]]:
         yield {
             "title": title,
             "words": words,
-            "wide": _embedded(picture(result, "screen")),
-            "narrow": _embedded(picture(result, "column")),  # with letters that a phone shows large enough
+            "wide": _embed(picture(result, "screen")),
+            "narrow": _embed(picture(result, "column")),  # with letters that a phone shows large enough
         }
 
 
-def _embedded(figure: Figure) -> str:
+def _embed(figure: Figure) -> str:
     """Return a figure as the address of a picture in SVG."""
     from fieldbo.results import plot
 

@@ -22,8 +22,8 @@ from fieldbo.messages import (
 )
 from fieldbo.pages.course import Course, Frame
 from fieldbo.results.answers import LevelSetAnswer
-from fieldbo.results.words import extreme, rounded, spent_of
-from fieldbo.runs.explanation.words import command_text, place
+from fieldbo.results.words import extreme, place, rounded, spent_of
+from fieldbo.runs.steer import command_text
 
 MOST_ROWS = 500
 """Rows of a table; a longer one would make the page slow."""

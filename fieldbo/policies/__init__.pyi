@@ -1,5 +1,8 @@
+from .baselines import GCHK as GCHK
 from .baselines import Lawnmower as Lawnmower
+from .baselines import MaximumVariance as MaximumVariance
 from .baselines import Random as Random
+from .baselines import Straddle as Straddle
 from .chains.lambo import LaMBO as LaMBO
 from .chains.rivals import CAMOBO as CAMOBO
 from .chains.rivals import CArBO as CArBO
@@ -19,13 +22,10 @@ from .control_sets.rivals import TSPSQ as TSPSQ
 from .control_sets.rivals import UCBCVS as UCBCVS
 from .control_sets.rivals import UCBPSQ as UCBPSQ
 from .control_sets.subsets import Subsets as Subsets
-from .level_set.distance_penalised import DistancePenalised as DistancePenalised
 from .level_set.look_ahead import EAVC as EAVC
+from .level_set.look_ahead import DistancePenalised as DistancePenalised
 from .level_set.look_ahead import GlobalMI as GlobalMI
 from .level_set.look_ahead import GlobalSUR as GlobalSUR
-from .level_set.rivals import GCHK as GCHK
-from .level_set.rivals import MaximumVariance as MaximumVariance
-from .level_set.rivals import Straddle as Straddle
 from .level_set.tour import OneStepRisk as OneStepRisk
 from .level_set.tour import Tour as Tour
 from .level_set.truvar import TruVaR as TruVaR

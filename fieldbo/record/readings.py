@@ -36,7 +36,7 @@ class RecordedReadings(NamedTuple):
 
 def read_readings(record: Record) -> RecordedReadings | None:
     """Return the readings of a run; None if it has none."""
-    seen = [event for event in _corrected(record.rows()) if len(event.values)]
+    seen = [event for event in _correct(record.rows()) if len(event.values)]
     if not seen or not (kept := np.isfinite(np.concatenate([event.values for event in seen]))).any():
         return None
     began_s = datetime.fromisoformat(record.begun_utc).timestamp()
@@ -49,7 +49,7 @@ def read_readings(record: Record) -> RecordedReadings | None:
     )
 
 
-def _corrected(rows: Sequence[Row]) -> list[Observation]:
+def _correct(rows: Sequence[Row]) -> list[Observation]:
     """Return what an agent would know after these rows: each part once, with the values it has now."""
     issued = {row.order for row in rows if row.kind in ORDERS}
     known: dict[tuple[str, int], Observation] = {}

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fieldbo.errors import RecordError, counted
 from fieldbo.messages import EndReason, Event, Order, kind_of, to_plain
-from fieldbo.record.snapshot import GrowingCopy, identity, snapshot
+from fieldbo.record.snapshot import GrowingCopy, identity, snapshot, written
 from fieldbo.record.store import (
     APPLICATION_ID,
     FORMAT,
@@ -305,7 +305,6 @@ class Record:
             )
 
     def _append(self, rows: Iterable[tuple[str, str | None, int | None, Mapping[str, Any]]]) -> None:
-        """Write rows (kind, order, part, body) in one transaction."""
         self.claim()
         digest, entries = self._digest, []
         for kind, order, part, body in rows:
@@ -334,7 +333,6 @@ class Record:
         self._count()
 
     def _count(self) -> None:
-        """Write how many rows there are to the counter."""
         assert self._counter is not None
         try:
             self._counter.write(self._rows, self._digest)
@@ -480,13 +478,13 @@ class Tail:
         RecordError
             The record can't be read, or is damaged.
         """
-        written = _written(self.file)
-        if written == self._seen:
+        now = written(self.file)
+        if now == self._seen:
             return []
         rows = self._next() if self._rows else None
         if rows is None:
             rows = self._again()
-        self._seen = written
+        self._seen = now
         return rows
 
     def _next(self) -> list[Row] | None:
@@ -509,7 +507,6 @@ class Tail:
         return rows
 
     def _again(self) -> list[Row]:
-        """Read and check all rows; return those that are new."""
         with Record(self.file) as record:
             if self._begun not in ("", record.begun_utc):
                 raise ReplacedError(f"{self.file} is the record of another run now")
@@ -521,15 +518,3 @@ class Tail:
         if rows:
             self._last, self._digest = rows[-1].seq, digest
             self._rows += len(rows)
-
-
-def _written(file: Path) -> tuple[float, ...]:
-    """Return numbers that change whenever a record does."""
-    numbers = list[float]()
-    for path in (file, file.with_name(f"{file.name}-wal")):
-        try:
-            now = path.stat()
-            numbers += [now.st_mtime_ns, now.st_size]
-        except OSError:
-            numbers += [0, 0]
-    return tuple(numbers)

@@ -43,28 +43,28 @@ def snapshot(file: Path) -> sqlite3.Connection:
     """
     seen = None
     for _ in range(_TRIES):
-        now = _written(file)
+        now = written(file)
         try:
-            return _taken(file)
+            return _load(file)
         except RecordError:
-            if now == seen == _written(file):
+            if now == seen == written(file):
                 raise
             seen = now  # a log that grew while it was copied may look damaged: retry until it is stable
             time.sleep(_PAUSE_S)
     raise RecordError(f"{file} changed while it was read; try again")
 
 
-def _taken(file: Path) -> sqlite3.Connection:
+def _load(file: Path) -> sqlite3.Connection:
     """Copy a file and its log, check them, and load them into memory."""
     with TemporaryDirectory(prefix="fieldbo-") as folder:
         copy = Path(folder) / "copy.sqlite"
         try:
             _copy(file, copy)
             with closing(sqlite3.connect(copy)) as source:
-                if _log(copy).exists():
+                if _log_of(copy).exists():
                     frames = max(0, source.execute("PRAGMA wal_checkpoint").fetchone()[1])
                     page = source.execute("PRAGMA page_size").fetchone()[0]
-                    _check_log(_log(file).name, _log(copy).read_bytes(), page, frames)
+                    _check_log(_log_of(file).name, _log_of(copy).read_bytes(), page, frames)
                 state = source.execute("PRAGMA quick_check(1)").fetchone()[0]
                 if state != "ok":
                     raise RecordError(f"{file} is damaged: {state}")
@@ -108,7 +108,7 @@ class GrowingCopy:
                     self._grow()
                 else:
                     _copy(self._file, self._copy)
-                    _shared(self._copy).unlink(missing_ok=True)
+                    _index_of(self._copy).unlink(missing_ok=True)
                     self._committed = 0
                 if _moment(self._file) == now:
                     break
@@ -121,17 +121,17 @@ class GrowingCopy:
 
     def _grow(self) -> None:
         """Copy what follows the last complete commit of the log: what is behind it may be written anew."""
-        with suppress(FileNotFoundError), _log(self._file).open("rb") as log:
+        with suppress(FileNotFoundError), _log_of(self._file).open("rb") as log:
             log.seek(self._committed)
             rest = log.read()
-            with _log(self._copy).open("r+b") as copy:
+            with _log_of(self._copy).open("r+b") as copy:
                 copy.seek(self._committed)
                 copy.write(rest)
                 copy.truncate()
 
     def _end_of_commits(self) -> int:
         """Return where the last complete commit in the copy of the log ends."""
-        with suppress(FileNotFoundError), _log(self._copy).open("rb") as log:
+        with suppress(FileNotFoundError), _log_of(self._copy).open("rb") as log:
             head = log.read(_LOG_HEAD)
             if len(head) < _LOG_HEAD:
                 return 0
@@ -145,11 +145,11 @@ class GrowingCopy:
         return 0
 
 
-def _shared(file: Path) -> Path:
+def _index_of(file: Path) -> Path:
     return file.with_name(f"{file.name}-shm")
 
 
-def _log(file: Path) -> Path:
+def _log_of(file: Path) -> Path:
     return file.with_name(f"{file.name}-wal")
 
 
@@ -162,9 +162,9 @@ def _copy(file: Path, copy: Path) -> None:
     for _ in range(_TRIES):
         before = _moment(file)
         shutil.copyfile(file, copy)
-        _log(copy).unlink(missing_ok=True)
+        _log_of(copy).unlink(missing_ok=True)
         with suppress(FileNotFoundError):
-            shutil.copyfile(_log(file), _log(copy))
+            shutil.copyfile(_log_of(file), _log_of(copy))
         if _moment(file) == before:
             return
     raise RecordError(f"{file} changed while it was read; try again")
@@ -173,18 +173,22 @@ def _copy(file: Path, copy: Path) -> None:
 def _moment(file: Path) -> tuple[int, int, bytes | None]:
     """Return values that change when the log is merged or restarted."""
     head = None
-    with suppress(FileNotFoundError), _log(file).open("rb") as opened:
+    with suppress(FileNotFoundError), _log_of(file).open("rb") as opened:
         head = opened.read(_LOG_HEAD)
     now = file.stat()
     return now.st_mtime_ns, now.st_size, head
 
 
-def _written(file: Path) -> tuple[int, int]:
-    """Return values that change with every write to the log."""
-    with suppress(FileNotFoundError):
-        now = _log(file).stat()
-        return now.st_mtime_ns, now.st_size
-    return 0, 0
+def written(file: Path) -> tuple[int, ...]:
+    """Return numbers that change with every write to a database."""
+    numbers = list[int]()
+    for path in (file, _log_of(file)):
+        try:
+            now = path.stat()
+            numbers += [now.st_mtime_ns, now.st_size]
+        except OSError:
+            numbers += [0, 0]
+    return tuple(numbers)
 
 
 def _check_log(name: str, log: bytes, page: int, frames: int) -> None:

@@ -14,7 +14,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.failures import patches
-from fieldbo.agent.inspection import Inspection, inspection
+from fieldbo.agent.inspection import Inspection, inspection, missable
 from fieldbo.agent.unseen import Unseen, unnoticed, unseen
 from fieldbo.belief.confidence import (
     DRAWS,
@@ -47,6 +47,7 @@ from fieldbo.results.words import coordinates, on_one_class, on_one_side
 
 _TARGETS = (0.9, 0.95)
 _WORTH_A_NOTE = 0.01  # share of the domain that nobody has seen
+_ALIKE = 6.0  # standard deviations of a reading: the range of some dozens of readings of one value
 _WORTH_NAMING = 0.01  # share of the domain of a place that is not inspected
 _NAN = float("nan")
 
@@ -178,6 +179,7 @@ class LevelSetAnswer(_Answer):
             unknown = Interval(_NAN, 0.0, 1.0)
             return Confidence(unknown, unknown)
         question, rng = self.mission.question, stream(self.mission.seed, "score")
+        far = self.inspection.far
         with one_blas_thread():
             return confidence(
                 self.surface,
@@ -185,7 +187,7 @@ class LevelSetAnswer(_Answer):
                 rng,
                 threshold_if(question, self.scale),
                 self.mission.world.domain.cells,
-                self.inspection.far,
+                np.array([far, missable(self.mission, self.surface, self.threshold, far)]),
                 unnoticed(self.mission, self.surface, stream(self.mission.seed, "unnoticed"), DRAWS),
             )
 
@@ -427,7 +429,6 @@ class OptimumAnswer(_Answer):
 
     @property
     def _degrees(self) -> dict[str, Any]:
-        """Latitude and longitude of the reported site, if the world has a CRS."""
         georeference = self.mission.world.domain.georeference
         if georeference is None:
             return {}
@@ -436,19 +437,26 @@ class OptimumAnswer(_Answer):
 
     def notes(self, values: Array, reason: EndReason | None) -> list[str]:
         """Return notes on the answer: readings that the model did not expect, and what may hide unseen."""
-        unseen, world = self.unseen, self.mission.world
         told = [] if self.unexpected is None else [self._in_words(self.unexpected)]
-        if unseen is None or unseen.share < _WORTH_A_NOTE or not unseen.is_told:
-            return told
+        return told if self.hidden is None else [*told, self.hidden]
+
+    @property
+    def hidden(self) -> str | None:
+        """What may hide where nobody has looked, in words; None if that is too little, or not known."""
+        unseen, world = self.unseen, self.mission.world
+        if unseen is None or unseen.share < _WORTH_A_NOTE:
+            return None
+        alike = float(np.ptp(self.surface.belief.values)) <= _ALIKE * unseen.sd
+        if not (unseen.is_told or alike):
+            return None
         best, hidden = self.scale.to_user([unseen.best, unseen.best + unseen.excess]).tolist()
         by = world.quantity.amount(float(f"{abs(hidden - best):.2g}"))
         more = "smaller" if self.mission.question.sign < 0 else "larger"
-        width = distance_text(world.domain, unseen.width)
-        return [
-            *told,
-            f"{unseen.share:.0%} of the domain is farther from all readings than a patch of {width} is wide: "
-            f"a value up to {by} {more} may be there, whatever the model says",
-        ]
+        width = f"than a patch of {distance_text(world.domain, unseen.width)} is wide"
+        far = f"{unseen.share:.0%} of the domain is farther from all readings {width}"
+        if alike:
+            return f"{far}: a {more} value may have been missed; readings so alike don't say by how much"
+        return f"{far}: a value up to {by} {more} may be there, whatever the model says"
 
     def _in_words(self, read: Unexpected) -> str:
         """Return what was read at a place, what the model makes of it, and what to do."""

@@ -113,7 +113,6 @@ class Contradictions:
             yield _Reading(site, read, float(variance) + (sensor.noise_share * read) ** 2, *event_id)
 
     def _forget(self, event: Observation) -> None:
-        """Forget the readings of an observation."""
         for place in set(self._places(event.sites)) & self._at.keys():
             self._at[place] = [r for r in self._at[place] if (r.order, r.part) != (event.order, event.part)]
             if not self._at[place]:
@@ -141,7 +140,6 @@ class Contradictions:
         return KDTree(self._domain.sites / self._spacing) if spaced else None
 
     def _places(self, positions: Array) -> list[_Place]:
-        """Return the place of each position (n, d)."""
         places: list[_Place] = [position.tobytes() for position in positions]
         if self._tree is not None and len(positions):
             gap, site = self._tree.query(positions / self._spacing, distance_upper_bound=_NEAR)

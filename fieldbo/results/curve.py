@@ -118,7 +118,7 @@ class Step:
         >>> Step.from_plain(step.to_plain()).standing_still
         ('gauge',)
         """
-        return cls(**{name: _restored(value) for name, value in plain.items()})
+        return cls(**{name: _restore(value) for name, value in plain.items()})
 
     @classmethod
     def columns(cls, question: Question, more: Sequence[str] = ()) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def _plain(value: Any) -> Any:
     return int(value)
 
 
-def _restored(value: Any) -> Any:
+def _restore(value: Any) -> Any:
     """Return a value from what `_plain` made of it."""
     return tuple(value) if isinstance(value, list) else float(value) if isinstance(value, str) else value
 

@@ -28,12 +28,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldbo.agent.failures import Failures
 from fieldbo.agent.inspection import inspection
 from fieldbo.belief.confidence import AnySurface, moments
 from fieldbo.domain.axes import is_depth
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import crs_of
-from fieldbo.results.answers import PROBABILITY, LevelSetAnswer, OptimumAnswer
+from fieldbo.results.answers import PROBABILITY, Answer, LevelSetAnswer, OptimumAnswer
 from fieldbo.results.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -83,38 +84,37 @@ def labelled(outcome: Outcome) -> Labelled:
         attributes |= {"reported_value": answer.reported_value, "reported_site": answer.reported.point}
     names = names_of([axis.name for axis in domain.axes], taken_by(domain))
     variables = {
-        name: _laid_out(domain, names, values, described)
-        for name, (values, described) in layers(outcome, outcome.surface).items()
+        name: _lay_out(domain, names, values, described)
+        for name, (values, described) in layers(outcome.answer, outcome.failures).items()
     }
     if "class" in variables:
         variables["class"] = variables["class"]._replace(fill=np.int8(-1))
     coordinates = {name: _coordinate(domain, j, name) for j, name in enumerate(names)}
     maps = Labelled(variables, coordinates, attributes)
-    return maps if domain.georeference is None else _georeferenced(maps, domain, names)
+    return maps if domain.georeference is None else _georeference(maps, domain, names)
 
 
-def layers(outcome: Outcome, surface: AnySurface) -> Layers:
-    """Return the variables of the maps over a surface, such as that of the outcome.
+def layers(answer: Answer, failures: Failures | None, surface: AnySurface | None = None) -> Layers:
+    """Return the variables of the maps over a surface, by default that of the answer.
 
     Examples
     --------
     >>> import fieldbo
     >>> result = fieldbo.run(fieldbo.load_mission("lake-level-set", {"agent": {"battery": 100}}))
-    >>> mean, attributes = layers(result, result.surface.over([[700.0, 9.0]]))["mean"]
+    >>> mean, attributes = layers(result.answer, None, result.surface.over([[700.0, 9.0]]))["mean"]
     >>> mean.shape, attributes["units"]
     ((1,), 'mg m-3')
     """
-    answer = outcome.answer
-    known = _moments(outcome, surface)
+    surface = answer.surface if surface is None else surface
+    known = _moments(answer, surface)
     known |= _classes(answer, surface) if isinstance(answer, LevelSetAnswer) else _better(answer, surface)
-    if outcome.failures is not None and outcome.failures.local:
+    if failures is not None and failures.local:
         described = {"long_name": "probability that a reading fails", "units": "1"}
-        known["failure"] = outcome.failures.at(surface.candidates), described
+        known["failure"] = failures.at(surface.candidates), described
     return known
 
 
-def _georeferenced(maps: Labelled, domain: Domain, names: Sequence[str]) -> Labelled:
-    """Return maps with the CRS of the domain, and degrees."""
+def _georeference(maps: Labelled, domain: Domain, names: Sequence[str]) -> Labelled:
     assert domain.georeference is not None
     across, up = domain.georeference.axes
     dimensions: tuple[str, ...] = ("site",)
@@ -153,10 +153,9 @@ def grid_mapping(crs: str) -> dict[str, Any]:
         return dict(crs_of(crs, "domain.crs").to_cf())
 
 
-def _moments(outcome: Outcome, surface: AnySurface) -> Layers:
-    """Return values (N,) and attributes of posterior mean and standard deviation."""
-    quantity = outcome.mission.world.quantity
-    mean, sd = moments(surface, outcome.scale)
+def _moments(answer: Answer, surface: AnySurface) -> Layers:
+    quantity = answer.mission.world.quantity
+    mean, sd = moments(surface, answer.scale)
     standard_name, unit = quantity.standard_name, {"units": quantity.unit}
     return {
         "mean": (
@@ -199,10 +198,9 @@ def _better(answer: OptimumAnswer, surface: AnySurface) -> Layers:
     return {"exceedance": (p, {"long_name": f"probability of {what}", "units": "1"})}
 
 
-def _laid_out(
+def _lay_out(
     domain: Domain, names: Sequence[str], values: NDArray[Any], attributes: dict[str, Any]
 ) -> Variable:
-    """Return a variable of the maps, given its values (N,)."""
     if domain.shape is None:
         return Variable(("site",), values, attributes)
     return Variable(tuple(names), domain.on_grid(values), attributes)
@@ -234,7 +232,6 @@ def names_of(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
 
 
 def _coordinate(domain: Domain, j: int, name: str) -> Variable:
-    """Return the coordinate of axis `j`."""
     axis, attributes = domain.axes[j], attributes_of(domain, j)
     if domain.shape is None:
         return Variable(("site",), domain.sites[:, j], attributes)
@@ -327,25 +324,24 @@ class Labelled:
         content = io.BytesIO()
         out = netcdf_file(content, "w", version=2)
         for key, value in self.attributes.items():
-            setattr(out, key, _stored(value))
+            setattr(out, key, _as_stored(value))
         for of in (self.variables, self.coordinates):
             for variable in of.values():
                 for dimension, length in zip(variable.dimensions, variable.values.shape, strict=True):
                     if dimension not in out.dimensions:
                         out.createDimension(dimension, length)
-        described = {name: self._described(variable) for name, variable in self.variables.items()}
+        described = {name: self._describe(variable) for name, variable in self.variables.items()}
         described |= {name: dict(coordinate.attributes) for name, coordinate in self.coordinates.items()}
         for name, attributes in described.items():
             variable = (self.variables | self.coordinates)[name]
             stored = out.createVariable(name, variable.values.dtype, variable.dimensions)
             for key, value in attributes.items():
-                setattr(stored, key, _stored(value))
+                setattr(stored, key, _as_stored(value))
             stored.data[...] = variable.values
         out.flush()
         return content.getvalue()
 
-    def _described(self, variable: Variable) -> dict[str, Any]:
-        """Return the attributes of a variable with those that say how to read it."""
+    def _describe(self, variable: Variable) -> dict[str, Any]:
         beside = " ".join(
             sorted(
                 name
@@ -359,7 +355,7 @@ class Labelled:
         return {**variable.attributes, **{key: value for key, value in said.items() if value is not None}}
 
 
-def _stored(value: Any) -> Any:
+def _as_stored(value: Any) -> Any:
     """Return the value of an attribute as the file holds it."""
     if isinstance(value, str):
         return value.encode()

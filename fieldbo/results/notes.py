@@ -135,7 +135,6 @@ def _failures(agent: Agent) -> Iterator[str]:
 
 
 def _commands(agent: Agent) -> Iterator[str]:
-    """Yield what an operator had the run do, and what its pauses took."""
     obeyed = Counter(c.action.value for c in agent.commands if not (c.refused or c.hold))
     if obeyed:
         names = (f"{number} x {name}" if number > 1 else name for name, number in obeyed.items())
@@ -156,7 +155,6 @@ def _commands(agent: Agent) -> Iterator[str]:
 
 
 def _unread(agent: Agent) -> Iterator[str]:
-    """Yield the sites that an operator wanted next, and where no reading was taken after all."""
     done = [event for event in agent.history if isinstance(event, Observation)]
     read = {event.order for event in done if np.isfinite(event.values).any()}
     read -= {event.order for event in done if not event.complete}
@@ -181,7 +179,6 @@ def _unheard(agent: Agent) -> Iterator[str]:
 
 
 def _limits(agent: Agent, reason: EndReason | None) -> Iterator[str]:
-    """Yield how each vehicle ended, and by how much it overdrew its limits."""
     unit = agent.mission.world.cost_unit
     any_query = any(isinstance(issued.order, Query) for issued in agent.issued.values())
     for number, vehicle in enumerate(agent.vehicles):
@@ -215,7 +212,6 @@ def _ending(vehicle: VehicleState, limit: str, unit: str) -> str:
 
 
 def _overdrawn(vehicle: VehicleState, unit: str) -> Iterator[str]:
-    """Yield by how much a vehicle overdrew its battery or its time limit."""
     why = (
         "the last order cost more than expected (costs were unknown)"
         if vehicle.cost is None
@@ -252,7 +248,6 @@ def _unexplained(vehicle: VehicleState, unit: str) -> Iterator[str]:
 
 
 def _standing_still(agent: Agent) -> Iterator[str]:
-    """Yield what stood still while a vehicle worked."""
     several = len(agent.vehicles) > 1
     for number, vehicle in enumerate(agent.vehicles):
         whose = f"of vehicle {number}" if several else "of the vehicle"
@@ -262,7 +257,6 @@ def _standing_still(agent: Agent) -> Iterator[str]:
 
 
 def _doubts(agent: Agent) -> Iterator[str]:
-    """Yield what vehicles reported that was not believed."""
     doubts = [doubt for event in agent.history for doubt in getattr(event, "doubts", ())]
     yield from doubts[:_MOST_DOUBTS]
     if len(doubts) > _MOST_DOUBTS:
@@ -280,7 +274,7 @@ def _gaps(agent: Agent, answer: Answer) -> Iterator[str]:
         return
     if isinstance(mission.question, LevelSet) and not one_sided(agent):
         return
-    if isinstance(answer, OptimumAnswer) and answer.unseen is not None and answer.unseen.is_told:
+    if isinstance(answer, OptimumAnswer) and answer.hidden is not None:
         return  # the answer itself says what may be there
     fixed = isinstance(mission.question, LevelSet)
     if fixed and isinstance(answer, LevelSetAnswer) and answer.inspection.far.any():

@@ -32,10 +32,9 @@ from fieldbo.belief.confidence import MIDDLE90, Interval
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
 from fieldbo.policies.contract import State
-from fieldbo.policies.control_sets.expectation import Expected, WithGradient
+from fieldbo.policies.control_sets.base import PlayCounts, Proposal, declared_cost, settings_plain
+from fieldbo.policies.control_sets.expectation import Expected, Precision, WithGradient
 from fieldbo.policies.control_sets.front import ALIKE
-from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, declared_cost, settings_plain
-from fieldbo.policies.control_sets.precision import Precision
 from fieldbo.policies.control_sets.search import ControlSetSearch, free_samples
 from fieldbo.results.answers import ends
 from fieldbo.results.truth import ExpectedTruth
@@ -133,7 +132,7 @@ def best_plays(state: State, near: Array, stated: Stated) -> tuple[BestPlay, ...
     proposals = sets.highest(_means, numbers, dict.fromkeys(numbers, near.tolist()))
     if not proposals:
         return ()
-    means, variances, differences = _evaluated(sets, list(proposals.values()), stated)
+    means, variances, differences = _evaluate(sets, list(proposals.values()), stated)
     tolerated = MIDDLE90 * np.sqrt(np.minimum(differences, variances[np.argmax(means)]))
     as_good = means.max() - means <= tolerated
     plays = []
@@ -173,7 +172,7 @@ def _means(over: Expected) -> Callable[[Array], WithGradient]:
     return lambda x: over.bound_with_gradient(x, 0.0)
 
 
-def _evaluated(
+def _evaluate(
     sets: ControlSetSearch, settings: Sequence[Proposal], stated: Stated
 ) -> tuple[Array, Array, Array]:
     """Return mean and variance (k,) of F at settings, and the variance (k,) of the best F less each F.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -161,3 +162,50 @@ def _at_most(values: Array, limit: float | None) -> Array:
     """Return what the finite ones of the values read can be at most."""
     finite = values[np.isfinite(values)]
     return finite if limit is None else np.maximum(finite, limit)
+
+
+def number(value: Any) -> str:
+    """Return a number to four digits, from 1000 on as a whole number; a dash for None; text unchanged.
+
+    Examples
+    --------
+    >>> number(0.123456), number(12345.6), number(None), number("inf")
+    ('0.1235', '12,346', '-', 'inf')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, bool | str):
+        return str(value).lower()
+    if not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def place(domain: Domain, site: Array) -> str:
+    """Return a site (d,) with the names and units of its axes, or in degrees; NaN marks a free variable.
+
+    Examples
+    --------
+    >>> from fieldbo.domain.axes import Axis
+    >>> place(Domain.box([Axis("x", "", 0, 1), Axis("t", "K", 0, 9)], 8), np.array([np.nan, 4.0]))
+    'x free, t 4 K'
+    """
+    if domain.crs is not None:
+        return place_text(domain, site)
+    return ", ".join(
+        f"{axis.name} free" if math.isnan(x) else f"{axis.name} {number(x)} {axis.unit}".rstrip()
+        for axis, x in zip(domain.axes, site.tolist(), strict=True)
+    )
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
+    """Return rows of text as lines with aligned columns.
+
+    Examples
+    --------
+    >>> aligned([["policy", "F1"], ["tour", "0.9"]])
+    ['policy  F1', 'tour    0.9']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    pad = str.rjust if right else str.ljust
+    return ["  ".join(map(pad, row, widths)).rstrip() for row in rows]

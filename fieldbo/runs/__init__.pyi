@@ -2,9 +2,9 @@ from .advice.advice import Advice as Advice
 from .advice.advice import PolicyAdvice as PolicyAdvice
 from .folder import Record as Record
 from .folder import begin as begin
-from .load import load_run as load_run
 from .loop import BrokenOffError as BrokenOffError
 from .loop import Interrupted as Interrupted
+from .replay import load_run as load_run
 from .runner import resume as resume
 from .runner import run as run
 from .state import RunState as RunState

@@ -7,9 +7,6 @@ repeated.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,15 +18,18 @@ from fieldbo._numerics.streams import stream
 from fieldbo.domain.axes import place_text
 from fieldbo.errors import FieldboError, InputError
 from fieldbo.mission.checks import check_simulated
-from fieldbo.mission.load import load_mission, merged
+from fieldbo.mission.files import write_whole
+from fieldbo.mission.load import load_mission, merged, with_policy
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.cell_runs import judged_by
+from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
 from fieldbo.results.tables import table
-from fieldbo.runs.comparison_table import COLUMNS, KEY, finished_runs, held, read_table, write_rows
 from fieldbo.runs.folder import describe
-from fieldbo.runs.parallel import run_all
+from fieldbo.runs.trials import digest_of, hold_table, lines_of, read_rows, run_and_append, unwritable
+
+_WITH = " with "
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Case:
     Attributes
     ----------
     mission : str
-        Name or path.
+        Name or path; ``NAME with POLICY`` for another policy than its own, as `with_policy` takes it.
     draw : int
         Which random field to use, counted from 0.
     start : int
@@ -58,29 +58,38 @@ def start_of(mission: Mission, start: int) -> list[float]:
     return site
 
 
+def contender(mission: str, overrides: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name or path of a mission, and overrides with the policy that is named ``with`` it.
+
+    Examples
+    --------
+    >>> contender("gp-lake with straddle", {})
+    ('gp-lake', {'policy': {'kind': 'straddle'}})
+    """
+    name, named, policy = mission.partition(_WITH)
+    return name, with_policy(policy, overrides) if named else dict(overrides)
+
+
 def prepared(case: Case, overrides: Mapping[str, Any]) -> Mission:
     """Load the mission of a case, with its draw, seed and start."""
-    overrides = merged(overrides, {"draw": case.draw, "seed": case.start})
-    first = load_mission(case.mission, overrides)
-    return load_mission(case.mission, merged(overrides, {"agent": {"start": start_of(first, case.start)}}))
+    name, overrides = contender(case.mission, merged(overrides, {"draw": case.draw, "seed": case.start}))
+    first = load_mission(name, overrides)
+    return load_mission(name, merged(overrides, {"agent": {"start": start_of(first, case.start)}}))
 
 
 def digest(case: Case, overrides: Mapping[str, Any]) -> str:
     """Return a short digest of everything that determines a mission's runs, except draw and start."""
     description = describe(prepared(Case(case.mission, 0, 0), overrides))
     description["versions"] = description["versions"]["fieldbo"]
-    return hashlib.sha256(json.dumps(description, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    return digest_of(description)
 
 
-def _run_task(task: tuple[Case, Mapping[str, Any], str]) -> bytes:
-    return _run_case(*task)
-
-
-def _run_case(case: Case, overrides: Mapping[str, Any], mark: str) -> bytes:
+def _run_case(task: tuple[Case, Mapping[str, Any], str]) -> bytes:
     """Run one case, possibly in a worker process, and return its lines of the table."""
     from fieldbo.runs.loop import BrokenOffError
     from fieldbo.runs.runner import run
 
+    case, overrides, mark = task
     try:
         return _lines(case, run(prepared(case, overrides)), mark)
     except BrokenOffError as error:  # it holds a result, which must not travel between processes
@@ -104,8 +113,7 @@ def _lines(case: Case, result: Result, mark: str) -> bytes:
     place = " ".join(f"{x:g}" for x in start) if domain.crs is None else place_text(domain, start)
     last = asdict(result.curve[-1]) if result.curve else {"step": 0, "cost": 0.0}
     rows.append({"row": "run", **last, **base, "end_reason": result.end_reason, "place": place})
-    body = table(COLUMNS, [[r.get(c, "") for c in COLUMNS] for r in rows])
-    return body.split(b"\n", 1)[1]  # without the header, which the file already has
+    return lines_of(COLUMNS, rows)
 
 
 def _key(case: Case) -> tuple[str, ...]:
@@ -115,7 +123,8 @@ def _key(case: Case) -> tuple[str, ...]:
 
 def label(mission: str) -> str:
     """Return the name by which the table calls a mission."""
-    return Path(mission).stem if mission.endswith(".toml") else mission
+    name, named, policy = mission.partition(_WITH)
+    return f"{Path(name).stem if name.endswith('.toml') else name}{named}{policy}"
 
 
 def compare(
@@ -132,7 +141,8 @@ def compare(
     Parameters
     ----------
     missions : sequence of str
-        Names or paths.
+        Names or paths; ``NAME with POLICY`` for another policy than the mission's own, for example
+        ``"gp-lake with gchk,per_cost=true"``.
     starts, draws : int
         Number of each, at least 1.
     out : Path
@@ -168,22 +178,11 @@ def compare(
         if draws > 1:
             _check_draws(name, draws, overrides)
     cases = [Case(m, k, s) for k in range(draws) for s in range(starts) for m in missions]
-    with held(out):
+    with hold_table(out):
         done = finished_runs(out, {label(m): d for m, d in marks.items()})
         todo = [c for c in cases if (label(c.mission), c.draw, c.start) not in done]
-        finished = len(cases) - len(todo)
-        with out.open("ab") as file:
-
-            def keep(lines: bytes) -> None:
-                nonlocal finished
-                file.write(lines)
-                file.flush()
-                os.fsync(file.fileno())
-                finished += 1
-                if on_run is not None:
-                    on_run(finished, len(cases))
-
-            run_all(_run_task, [(c, overrides, marks[c.mission]) for c in todo], jobs, keep)
+        tasks = [(case, overrides, marks[case.mission]) for case in todo]
+        run_and_append(out, _run_case, tasks, jobs, bytes, len(cases) - len(tasks), on_run)
         rows = read_table(out)
         if jobs > 1:  # the table must not depend on the number of jobs
             place = {_key(case): number for number, case in enumerate(todo)}
@@ -243,3 +242,95 @@ def _check_equal(problem: str, values: Mapping[str, str], expected: str) -> None
     if len(set(values.values())) > 1:
         listed = ", ".join(f"{mission}: {value}" for mission, value in values.items())
         raise InputError(f"{problem}: {listed}", expected=expected, where="MISSION")
+
+
+KEY = ("mission", "draw", "start")
+"""What names a run of a comparison."""
+
+_FIRST = ("row", *KEY)
+_OTHER = {
+    "battery",
+    "standing_still",
+    "contradicted",
+}  # here a battery is what it holds; the others are words
+_STEP = tuple(name for name in Step.__dataclass_fields__ if name not in _OTHER)
+COLUMNS = (*_FIRST, "policy", "world", "digest", *_STEP, "battery", "cost_unit", "end_reason", "place")
+
+
+def read_table(file: Path) -> list[dict[str, str]]:
+    """Return the rows of a comparison's table, without an incomplete last line.
+
+    Raises
+    ------
+    InputError
+        The file is not such a table, or has the columns of another version.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    except OSError as error:
+        raise InputError(
+            f"{file} can't be read: {error.strerror}", expected="a readable table", where="--out"
+        ) from None
+    columns, rows = read_rows(text)
+    if columns != COLUMNS and columns[: len(_FIRST)] == _FIRST:
+        raise _of_another_version(file, columns)
+    if columns != COLUMNS:
+        raise InputError(
+            f"{file} is not the table of a comparison",
+            expected="a new file, or one that this command wrote",
+            where="--out",
+        )
+    for line, row in enumerate(rows, 2):
+        if None in row or None in row.values() or not (row["draw"].isdigit() and row["start"].isdigit()):
+            raise InputError(
+                "the line was not written by this command",
+                expected=f"{len(COLUMNS)} values, with integers in draw and start",
+                where=f"{file}, line {line}",
+                fix="delete the line",
+            )
+    return rows
+
+
+def write_rows(out: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    """Write a table anew with these rows."""
+    write_whole(out, table(COLUMNS, [[row[c] for c in COLUMNS] for row in rows]))
+
+
+def _of_another_version(file: Path, columns: Sequence[str]) -> InputError:
+    """Return the error for a table with the columns of another version."""
+    theirs = [c for c in columns if c not in COLUMNS]
+    ours = [c for c in COLUMNS if c not in columns]
+    parts = [f"{label} {', '.join(c)}" for label, c in (("unknown", theirs), ("missing", ours)) if c]
+    return InputError(
+        f"{file} was written by another version of fieldbo; columns: {'; '.join(parts) or 'other order'}",
+        expected="a new file, or one that this version wrote",
+        where="--out",
+        fix="choose another file with --out; this one will not be changed",
+    )
+
+
+def finished_runs(out: Path, marks: Mapping[str, str]) -> set[tuple[str, int, int]]:
+    """Return the keys of the finished runs in `out`, and remove unfinished ones; make the file if needed."""
+    if not out.exists():
+        try:
+            write_whole(out, table(COLUMNS, []))
+        except OSError as error:
+            raise unwritable(out, error) from None
+        return set()
+    rows = read_table(out)
+    done = {tuple(r[k] for k in KEY) for r in rows if r["row"] == "run"}
+    for row in rows:
+        mark = marks.get(row["mission"])
+        if mark is not None and row["digest"] != mark:
+            raise InputError(
+                f"{out} holds runs of {row['mission']} made with different settings, or with a "
+                "different version of fieldbo or of a plug-in",
+                expected="the same mission, world, overrides, version and plug-ins as in those runs, and the "
+                "same day if earlier readings have dates",
+                where="--out",
+                fix="choose another file with --out; this one stays as it is",
+            )
+    write_rows(out, [r for r in rows if tuple(r[k] for k in KEY) in done])
+    return {(mission, int(draw), int(start)) for mission, draw, start in done}

@@ -17,13 +17,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import stdtrit
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.errors import InputError
+from fieldbo._numerics.streams import stream
+from fieldbo.errors import InputError, UnknownNameError, counted
 from fieldbo.mission.load import load_mission
+from fieldbo.results import plot
 from fieldbo.results.cell_runs import judged_by
 from fieldbo.results.metrics import BEST_REGRET, F1, REGRET, SIMPLE_REGRET, Score, score_at_costs
+from fieldbo.runs.comparison import contender
 
 _SCORES = (F1, SIMPLE_REGRET, BEST_REGRET, REGRET)
 """A cell has the regrets before the last one as well, and is compared by its own."""
@@ -93,7 +97,8 @@ def score_of(mission: str, overrides: Mapping[str, Any] | None = None) -> Score:
 
     For a chain of modules the score is the regret of the best sample, for control sets the simple regret.
     """
-    return judged_by(load_mission(mission, overrides))
+    name, settings = contender(mission, overrides or {})
+    return judged_by(load_mission(name, settings))
 
 
 def check_target(target: float, score: Score) -> None:
@@ -226,3 +231,199 @@ def curves_of(rows: Sequence[Mapping[str, str]], score: Score) -> dict[str, dict
     return {
         mission: {key: columns(pairs) for key, pairs in by_run.items()} for mission, by_run in points.items()
     }
+
+
+_DRAWN = 2000
+
+
+class Profile(NamedTuple):
+    """The performance profile of a mission.
+
+    Attributes
+    ----------
+    factors : (k,) array
+        Factors at which the profile of some mission rises, from 1.
+    fraction : (k,) array
+        Fraction of problems that the mission solves at a cost within each factor of the best mission's.
+    interval90 : (2, k) array
+        Both ends of the 90% bootstrap interval of the fraction.
+    reached, problems : int
+        Number of problems on which it reached the target, and of all.
+    draws : int
+        Number of fields.
+    """
+
+    factors: Array
+    fraction: Array
+    interval90: Array
+    reached: int
+    problems: int
+    draws: int
+
+
+def performance_profiles(
+    rows: Sequence[Mapping[str, str]], target: float, score: Score = F1
+) -> dict[str, Profile]:
+    """Return the performance profile of each mission, in the order of the table.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        From `compare`, or `read_table`. Only problems that all missions have tried count.
+    target : float
+        F1 to reach, or regret to fall to.
+    score : Score
+
+    Returns
+    -------
+    dict of str to Profile
+        Empty if there is no problem that all missions have tried.
+    """
+    curves = curves_of(rows, score)
+    problems = [
+        key for key in next(iter(curves.values()), {}) if all(key in runs for runs in curves.values())
+    ]
+    if not problems:
+        return {}
+    costs = np.array([[score.cost_to(*runs[key], target) for key in problems] for runs in curves.values()])
+    ratios = ratios_to_best(costs)
+    finite = ratios[np.isfinite(ratios)]
+    factors = np.unique(np.append(1.0, finite))
+    solved = (ratios[:, :, None] <= factors).astype(float)  # (missions, problems, k)
+    weights = _weights([draw for draw, _ in problems])
+    drawn = np.einsum("bp,spk->sbk", weights, solved)
+    ends = np.quantile(drawn, (0.05, 0.95), axis=1).transpose(1, 0, 2)
+    draws = len({draw for draw, _ in problems})
+    return {
+        mission: Profile(
+            factors,
+            solved[s].mean(axis=0),
+            ends[s],
+            int(np.isfinite(ratios[s]).sum()),
+            len(problems),
+            draws,
+        )
+        for s, mission in enumerate(curves)
+    }
+
+
+def ratios_to_best(costs: Array) -> Array:
+    """Return the ratio of each mission's cost to that of the best mission on the same problem.
+
+    Parameters
+    ----------
+    costs : (missions, problems) array
+        NaN where the target was never reached.
+
+    Returns
+    -------
+    (missions, problems) array
+        Infinite where the target was never reached.
+
+    Examples
+    --------
+    >>> ratios_to_best(np.array([[10.0, 30.0, np.nan], [20.0, np.nan, np.nan]])).tolist()
+    [[1.0, 1.0, inf], [2.0, inf, inf]]
+    """
+    known = np.where(np.isnan(costs), np.inf, costs)
+    best = known.min(axis=0)
+    with np.errstate(invalid="ignore"):
+        ratios = np.where(known == best, 1.0, known / best)
+    return np.where(np.isinf(known), np.inf, ratios)
+
+
+def _weights(draws: Sequence[str]) -> Array:
+    """Return the weights (b, p) of problems in bootstrap samples: of whole fields, or of starts in one."""
+    labels, members = np.unique(draws, return_inverse=True)
+    if len(labels) == 1:
+        members = np.arange(len(draws))
+    clusters = int(members.max()) + 1
+    times = stream(0, "bootstrap").multinomial(clusters, np.full(clusters, 1.0 / clusters), _DRAWN)
+    weights: Array = times[:, members].astype(float)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+_POINTS = 60
+
+
+def comparison_figure(
+    rows: Sequence[Mapping[str, str]],
+    score: Score,
+    width: str = "screen",
+    band: str = "standard-error",
+) -> Figure:
+    """Draw the mean score of each mission up to the smallest battery; see `plot.comparison_picture`.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        From `compare` or `read_table`.
+    score : Score
+    width : {"screen", "column", "page"}
+    band : {"standard-error", "interval"}
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such band.
+    """
+    check_band(band)
+    runs = [row for row in rows if row["row"] == "run"]
+    smallest = min(float(row["battery"]) for row in runs)
+    grid = np.linspace(smallest / _POINTS, smallest, _POINTS)
+    curves = {m: (grid, s.mean, _ends(s, band)) for m, s in scores_at(rows, grid.tolist(), score).items()}
+    shown = plot.BANDS[band] + (f" {errors_over(rows)}" if band == "standard-error" else "")
+    return plot.comparison_picture(curves, runs[0]["cost_unit"], score, width, shown)
+
+
+def profile_figure(
+    rows: Sequence[Mapping[str, str]], targets: Sequence[float], score: Score, width: str = "screen"
+) -> Figure:
+    """Draw the performance profiles for each target; see `performance_profiles`.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        From `compare` or `read_table`.
+    targets : sequence of float
+    score : Score
+    width : {"screen", "column", "page"}
+
+    Raises
+    ------
+    InputError
+        No run was started by all missions from the same start in the same field.
+    """
+    drawn = {}
+    for target in targets:
+        profiles = performance_profiles(rows, target, score)
+        if not profiles:
+            raise InputError(
+                "the missions have no run in common",
+                expected="a table in which all missions ran from the same start in the same field",
+                fix="repeat the fieldbo compare that wrote it",
+            )
+        drawn[f"{score.name} {target:g}"] = {m: p[:3] for m, p in profiles.items()}
+    return plot.performance_picture(drawn, width, f"90% bootstrap interval {errors_over(rows)}")
+
+
+def check_band(band: str) -> None:
+    """Raise an `UnknownNameError` if there is no such band."""
+    if band not in plot.BANDS:
+        raise UnknownNameError.of("band", band, plot.BANDS, where="--band")
+
+
+def errors_over(rows: Sequence[Mapping[str, str]]) -> str:
+    """Say what the errors of a table's runs cover: its fields or, with one field, the starts in it."""
+    draws, starts = ({row[key] for row in rows} for key in ("draw", "start"))
+    return (
+        f"over {len(draws)} fields"
+        if len(draws) > 1
+        else f"over {counted(len(starts), 'start')} in one field"
+    )
+
+
+def _ends(scores: Scores, band: str) -> Array:
+    """Return the standard error (k,), or distances (2, k) from the mean to the ends of the central 90%."""
+    return np.abs(scores.interval90 - scores.mean) if band == "interval" else scores.error

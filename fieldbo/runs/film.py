@@ -23,7 +23,7 @@ from fieldbo.results.plot.choices import format_of
 from fieldbo.results.plot.films import Film, Moment
 from fieldbo.results.plot.marks import interval95
 from fieldbo.results.result import Result
-from fieldbo.runs.load import mission_of
+from fieldbo.runs.replay import mission_of
 from fieldbo.runs.state import RunState
 
 FORMATS = ("mp4", "gif")

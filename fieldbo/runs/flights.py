@@ -14,7 +14,7 @@ from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Observation, Order, Query, Recharge, Stop
 from fieldbo.mission.mission import Mission
-from fieldbo.runs.load import load_run
+from fieldbo.runs.replay import load_run
 from fieldbo.vehicles.mavlink.track import Track, Visit, track
 
 NEEDS_NO_READINGS = ("lawnmower", "random")

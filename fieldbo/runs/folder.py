@@ -209,7 +209,6 @@ def save(result: Result, folder: Path, format: str | None = None, width: str = "
 
 
 def _formats(folder: Path, format: str | None) -> list[str]:
-    """Return the format in which to draw pictures, and those that a folder holds."""
     from fieldbo.results.plot import FORMATS
 
     there = [known for known in FORMATS if any((folder / f"{name}.{known}").exists() for name in PICTURES)]
@@ -227,7 +226,6 @@ def complete(result: Result, folder: Path, format: str | None = None, width: str
 
 
 def _settings(value: Any) -> dict[str, Any]:
-    """Return the fields of a settings object, defaults included, as plain data."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(value), default=_plain))
     return plain
 
@@ -247,7 +245,6 @@ def folder_exists(folder: Path) -> InputError:
 
 
 def _make(folder: Path, fill: Fill) -> Path:
-    """Make a folder that must not exist yet, with all that `fill` writes."""
     if os.path.lexists(folder):
         raise folder_exists(folder)
     part = folder.with_name(f".fieldbo-{uuid.uuid4().hex[:12]}.part")

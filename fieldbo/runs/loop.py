@@ -30,10 +30,10 @@ from fieldbo.record.record import Record
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
 from fieldbo.runs.away import Away
-from fieldbo.runs.commands import Inbox
 from fieldbo.runs.holds import Holds
 from fieldbo.runs.signals import unbroken
 from fieldbo.runs.state import RunState
+from fieldbo.runs.steer import Inbox
 from fieldbo.vehicles.base import Vehicle
 
 _WAIT_S = 0.2
@@ -118,7 +118,6 @@ class Loop:
         return state.result()
 
     def _begin(self) -> None:
-        """Begin, or continue where the record ends."""
         state = self.state
         if state.agent.mission.world.no_go:  # closed before this process began
             self._adopt()
@@ -202,7 +201,6 @@ class Loop:
             self._receive([event for event in events if _part(event) is None or _part(event) not in received])
 
     def _order(self, number: int) -> None:
-        """Ask for the next orders of a vehicle, record and send them; or record why it stops."""
         state, agent = self.state, self.state.agent
         with unbroken():
             while (fitted := agent.refit()) is not None:
@@ -228,7 +226,6 @@ class Loop:
             )
 
     def _obey(self) -> None:
-        """Obey the commands that have arrived, or record why they are refused."""
         for entry in [] if self.inbox is None else self.inbox.new():
             if isinstance(entry, Answer):
                 self._answer(entry)
@@ -253,7 +250,6 @@ class Loop:
             self._receive(self.vehicles[issued.order.vehicle].events(0.0))
 
     def _command(self, command: Command) -> None:
-        """Record a command, and obey it unless it can't be obeyed."""
         for named in self.holds.named(command):
             self._give(named)
 
@@ -324,7 +320,6 @@ class Loop:
             agent.abandon(number)
 
     def _tell(self, event: Event) -> None:
-        """Record an event, then pass it to the agent."""
         if (usable := self._usable(event)) is None:
             return
         event = usable

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from fieldbo._numerics.blas import one_blas_thread
+from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError
-from fieldbo.messages import EndReason, Event
+from fieldbo.messages import Correction, EndReason, Event, Observation
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.record.record import Record
@@ -17,10 +18,11 @@ from fieldbo.record.store import ORDERS, Row, record_file
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
 from fieldbo.runs.away import Away
-from fieldbo.runs.load import mission_of
 from fieldbo.runs.loop import Loop
+from fieldbo.runs.replay import mission_of, replay
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.base import Vehicle
+from fieldbo.vehicles.plausible import doubt_about_reading, earlier_values
 from fieldbo.vehicles.simulated import Simulated
 
 
@@ -153,8 +155,7 @@ def resume(
         _check_away(away_s, vehicles)
     if not ended:
         record.claim()
-    state = RunState(mission, record.name)
-    state.replay(record.rows())
+    state = replay(record, mission)
     if not ended:
         away = None if vehicles is None else Away.of(record, state.agent, vehicles[0].clock, away_s)
         if away is not None:
@@ -176,8 +177,7 @@ def reopens(mission: Mission, record: Record) -> bool:
     rows = record.rows()
     if _all_came_home(mission, rows) and not any(row.kind == "correction" for row in rows):
         return False  # without a replay, which may take long
-    state = RunState(mission, record.name, scored=False)
-    state.replay(rows)
+    state = replay(record, mission, scored=False)
     state.repeat_fits()
     return state.unanswered or any(vehicle.stranded for vehicle in state.agent.vehicles)
 
@@ -204,7 +204,6 @@ def _check_away(away_s: float, vehicles: Sequence[Vehicle] | None) -> None:
 
 
 def _mission(mission: object) -> Mission:
-    """Return a mission, loaded if it is given by name or path."""
     if isinstance(mission, str | Path):
         return load_mission(mission)
     if isinstance(mission, Mission):
@@ -224,7 +223,6 @@ def _finish(
     on_event: Callable[[Event], object] | None,
     away: Away | None = None,
 ) -> Result:
-    """Run a mission to its end from the given state."""
     count = len(state.mission.vehicles)
     if vehicles is None:
         vehicles = [Simulated(state.mission, number) for number in range(count)]
@@ -235,3 +233,70 @@ def _finish(
             stack.enter_context(vehicle)
         with one_blas_thread():
             return Loop(state, vehicles, record, on_step, on_event, away).run()
+
+
+def correct_run(
+    run: Path | str,
+    order: str | int,
+    value: float | None,
+    reading: int | None = None,
+    agree: Callable[[str], None] | None = None,
+) -> Result:
+    """Append a correction to the record of a run that no other process is writing, ended or not.
+
+    The fits of the model that had seen the wrong reading are repeated, and recorded with the correction in
+    one transaction.
+
+    Parameters
+    ----------
+    run : Path or str
+        A run folder, the ``run.sqlite`` in it, or the name of a run in ``runs/``.
+    order : str or int
+        Id or number of the order.
+    value : float or None
+        What the reading really was, in the user's unit; None or NaN if it failed.
+    reading : int, optional
+        Which reading of the order, counted from 0. Required if it has several.
+    agree : callable, optional
+        Called with a question if the value is far from all other readings; raises an error to discard it. By
+        default, such a value is taken.
+
+    Returns
+    -------
+    Result
+        The result of the run so far. Its files are not written.
+
+    Raises
+    ------
+    InputError
+        There is no such run, order or reading, the value can't be used, or the mission has changed since the
+        run began. Nothing is recorded.
+    RecordError
+        The record is damaged, or another process is writing to it.
+    """
+    with Record(record_file(run)) as record, one_blas_thread():
+        record.claim()
+        state = replay(record)
+        event = state.agent.correction(order, value, reading)
+        state.tell(event)
+        if agree is not None and (question := _doubt(state.agent, event, value)):
+            agree(question)
+        record.events([event, *state.repeat_fits()])
+        return state.result()
+
+
+def _doubt(agent: Agent, correction: Correction, value: float | None) -> str:
+    """Return a question about a value that is far from all other readings of a run; empty if it is likely.
+
+    One that failed, or lies below the limit of detection, is not.
+    """
+    world = agent.mission.world
+    if value is None or math.isnan(value) or (world.sensor.below is not None and value <= world.sensor.below):
+        return ""
+    others = [
+        other
+        for event in agent.history
+        if isinstance(event, Observation) and event.order != correction.order
+        for other in event.values.tolist()
+    ]
+    return doubt_about_reading(value, world, others, earlier_values(agent.mission))

@@ -13,7 +13,7 @@ that it sees with `state`.
 
 Examples
 --------
->>> from fieldbo.policies.level_set.rivals import Straddle
+>>> from fieldbo.policies.baselines import Straddle
 >>> from fieldbo.testing import PolicyContract, state
 >>> class ContractOfStraddle(PolicyContract):
 ...     def policy(self):

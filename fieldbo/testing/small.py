@@ -24,8 +24,8 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import Event, Observation, Order, Query, Stop
 from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.policies.baselines import Straddle
 from fieldbo.policies.contract import Policy, State
-from fieldbo.policies.level_set.rivals import Straddle
 from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
@@ -205,7 +205,7 @@ def state(
     --------
     Ask a policy for its next query:
 
-    >>> from fieldbo.policies.level_set.rivals import Straddle
+    >>> from fieldbo.policies.baselines import Straddle
     >>> policy = Straddle()
     >>> seen = state(policy, sites=[[0, 0], [3, 2]], values=[0.9, 0.1], battery=12)
     >>> decision = policy.suggest(seen, None)

@@ -21,9 +21,9 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError, PolicyError, RecordError
 from fieldbo.messages import EndReason, Fitted, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
 from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.policies.baselines import MaximumVariance
 from fieldbo.policies.choice import best_affordable
 from fieldbo.policies.contract import Decision, Policy
-from fieldbo.policies.level_set.rivals import MaximumVariance
 from fieldbo.testing import small_mission
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
@@ -625,7 +625,7 @@ def test_without_learning_values_are_never_rescaled():
 def test_a_level_that_the_sensor_does_not_have_is_rejected(policy):
     for level in (-1, 3):
         with pytest.raises(InputError, match=f"level = {level}") as caught:
-            fieldbo.load_mission("gp-level-noise-truvar", {"policy": {"kind": policy, "level": level}})
+            fieldbo.load_mission("gp-level-noise", {"policy": {"kind": policy, "level": level}})
         assert "policy.level" in caught.value.where
 
 
@@ -640,7 +640,7 @@ def test_a_policy_that_proposes_an_unknown_level_is_stopped():
 
 
 def test_a_rejected_site_in_a_box_is_not_proposed_again():
-    agent = Agent(fieldbo.load_mission("se-optimum-truvar"))
+    agent = Agent(fieldbo.load_mission("se-optimum", {"policy": {"kind": "truvar"}}))
     agent.tell(agent.ask().observed(0.5, noise_variance=1e-6))
     places = []
     for _ in range(6):

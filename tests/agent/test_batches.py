@@ -11,7 +11,7 @@ from fieldbo.messages import EndReason
 
 
 def lake(**agent):
-    return fieldbo.load_mission("gp-lake-truvar-batch", {"agent": agent})
+    return fieldbo.load_mission("gp-lake-batch", {"agent": agent})
 
 
 def test_the_policys_batch_follows_the_shortest_route_and_keeps_each_why():
@@ -49,7 +49,7 @@ def test_a_batch_respects_the_step_limit():
 
 
 def test_a_policy_without_batches_is_asked_query_by_query():
-    agent = Agent(fieldbo.load_mission("gp-lake-straddle", {"agent": {"batch": 3}}))
+    agent = Agent(fieldbo.load_mission("gp-lake", {"policy": {"kind": "straddle"}, "agent": {"batch": 3}}))
     agent.tell(agent.ask_batch(3)[0].observed(0.5, noise_variance=1e-6))
     batch = agent.ask_batch(3)
 
@@ -59,7 +59,7 @@ def test_a_policy_without_batches_is_asked_query_by_query():
 
 def test_a_batch_whose_moves_depend_on_each_other_draws_a_warning():
     assert any("batches of 4" in w for w in Agent(lake()).warnings)
-    unit = fieldbo.load_mission("gp-lake-truvar-batch", {"world": "gp-lake-unit-cost"})
+    unit = fieldbo.load_mission("gp-lake-batch", {"world": "gp-lake-unit-cost"})
     assert not any("batches" in w for w in Agent(unit).warnings)
 
 

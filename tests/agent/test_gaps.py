@@ -12,9 +12,8 @@ from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, ShareOfMaximum
 from fieldbo.messages import EndReason, Stop
 from fieldbo.mission.rules import StopRule
-from fieldbo.policies.baselines import Lawnmower
+from fieldbo.policies.baselines import Lawnmower, MaximumVariance, Straddle
 from fieldbo.policies.contract import Decision, Policy
-from fieldbo.policies.level_set.rivals import MaximumVariance, Straddle
 from fieldbo.testing import small_mission, small_world
 
 WORLD = small_world((12, 12), noise_sd=0.01)

@@ -25,8 +25,7 @@ from fieldbo.costs.travel import Euclidean, Flight
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
 from fieldbo.mission.mission import Mission, VehicleSpec
-from fieldbo.policies.baselines import Random
-from fieldbo.policies.level_set.rivals import MaximumVariance
+from fieldbo.policies.baselines import MaximumVariance, Random
 from fieldbo.results.notes import _unexplained
 from fieldbo.results.report import _against_plan
 from fieldbo.results.result import Result

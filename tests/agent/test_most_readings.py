@@ -59,15 +59,15 @@ def test_an_operator_still_sends_the_vehicle_to_a_site_that_was_read_so_often():
 
 
 def test_a_run_folder_keeps_it(tmp_path, command):
-    settings = ("--battery", "8", "--set", "policy.most_readings_per_site=2")
-    code, _, err = command("run", "gp-lake-straddle", *settings, "--out", tmp_path / "runs")
+    settings = ("--battery", "8", "--policy", "straddle,most_readings_per_site=2")
+    code, _, err = command("run", "gp-lake", *settings, "--out", tmp_path / "runs")
     assert code == 0, err
     assert fieldbo.load_mission(tmp_path / "runs" / "mission.toml").most_readings_per_site == 2
 
 
 def test_the_default_policy_takes_it():
     settings = {"policy": {"kind": "auto", "most_readings_per_site": 2}}
-    mission = fieldbo.load_mission("gp-lake-straddle", settings)
+    mission = fieldbo.load_mission("gp-lake", settings)
     assert mission.most_readings_per_site == 2
     assert mission.settings["policy"] == {"kind": "tour", "most_readings_per_site": 2}
 
@@ -75,13 +75,13 @@ def test_the_default_policy_takes_it():
 @pytest.mark.parametrize("most", [0, -1, 2.5, "many"])
 def test_a_wrong_limit_is_rejected(most):
     with pytest.raises(InputError, match="most_readings_per_site") as error:
-        fieldbo.load_mission("gp-lake-straddle", {"policy": {"most_readings_per_site": most}})
+        fieldbo.load_mission("gp-lake", {"policy": {"most_readings_per_site": most}})
     assert "policy.most_readings_per_site" in error.value.where
 
 
 def test_in_a_box_it_is_rejected():
     with pytest.raises(InputError, match="the domain is a box"):
-        fieldbo.load_mission("branin-ei", {"policy": {"most_readings_per_site": 2}})
+        fieldbo.load_mission("branin", {"policy": {"most_readings_per_site": 2}})
 
 
 def test_the_json_schema_has_it_for_every_kind():

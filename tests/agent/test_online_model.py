@@ -13,7 +13,7 @@ from fieldbo.belief.readings import Data
 from fieldbo.messages import Query
 from fieldbo.policies.baselines import Random
 from fieldbo.runs.folder import as_carried_out, begin
-from fieldbo.runs.load import mission_of
+from fieldbo.runs.replay import mission_of
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
 
@@ -75,7 +75,7 @@ def test_a_doubted_reading_is_believed_once_another_confirms_it():
 
 
 def test_a_site_without_a_usable_reading_is_passed_over():
-    agent = Agent(fieldbo.load_mission("gp-lake-truvar", {"agent": {"battery": 1500}}))
+    agent = Agent(fieldbo.load_mission("gp-lake", {"agent": {"battery": 1500}}))
     asked = []
     while isinstance(order := agent.ask(), Query):
         asked.append(tuple(order.site))
@@ -87,7 +87,7 @@ def test_a_site_without_a_usable_reading_is_passed_over():
 
 def test_sites_are_classified_again_once_a_reading_is_no_longer_believed():
     settings = {"model": {"outliers": "tested"}, "policy": {"monotone": True}}
-    the_mission = fieldbo.load_mission("gp-lake-truvar", settings)
+    the_mission = fieldbo.load_mission("gp-lake", settings)
     agent, vehicle = Agent(the_mission), Simulated(the_mission)
     believed = []
     while isinstance(order := agent.ask(), Query) and agent.asks < 30:
@@ -110,7 +110,7 @@ def test_learned_noise_keeps_the_proportions_of_a_sensors_settings():
         "agent": {"battery": 400},
         "initial": {"count": 6},
     }
-    the_mission = fieldbo.load_mission("gp-level-noise-truvar", settings)
+    the_mission = fieldbo.load_mission("gp-level-noise", settings)
     agent, vehicle = Agent(the_mission), Simulated(the_mission)
     for _ in range(15):
         vehicle.send(agent.ask())
@@ -123,7 +123,8 @@ def test_learned_noise_keeps_the_proportions_of_a_sensors_settings():
 
 def test_gchk_does_not_settle_a_fraction_of_the_maximum_before_the_first_fit():
     settings = {"model": {"learn": True}, "agent": {"battery": 4000, "max_steps": 14}}
-    result = fieldbo.run(fieldbo.load_mission("gp-lake-share-gchk-per-cost", settings))
+    settings["policy"] = {"kind": "gchk", "per_cost": True}
+    result = fieldbo.run(fieldbo.load_mission("gp-lake-share", settings))
 
     assert len(result.queries) > 10
 

@@ -19,8 +19,8 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query, Rejected, Stop
 from fieldbo.mission.rules import StopRule
+from fieldbo.policies.baselines import GCHK, MaximumVariance, Straddle
 from fieldbo.policies.contract import Decision, Policy
-from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.myopic import EI
 from fieldbo.testing import small_mission, small_world
@@ -156,7 +156,7 @@ def test_a_small_regret_under_a_log_counts_where_the_minimum_is_sought():
 
 
 def test_the_regret_in_a_box_is_judged_between_its_sites_too():
-    agent = fieldbo.Agent(fieldbo.load_mission("hartmann-ei", {"stop": {"regret": 0.05}}))
+    agent = fieldbo.Agent(fieldbo.load_mission("hartmann", {"stop": {"regret": 0.05}}))
     while agent.readings < 30:
         order = agent.ask()
         if isinstance(order, Stop):

@@ -210,7 +210,9 @@ def test_certain_points_are_drawn_as_they_are():
 
 
 def learning(**changes):
-    mission = fieldbo.load_mission("gp-lake-straddle-per-cost", {"agent": {"battery": 1e6}})
+    mission = fieldbo.load_mission(
+        "gp-lake", {"policy": {"kind": "straddle", "per_cost": True}, "agent": {"battery": 1e6}}
+    )
     return replace(mission, model=Model(**changes))
 
 
@@ -264,7 +266,7 @@ def test_a_copy_of_an_agent_states_the_same():
 
 
 def test_known_hyperparameters_are_not_averaged():
-    agent = fieldbo.Agent(fieldbo.load_mission("gp-lake-straddle-per-cost"))
+    agent = fieldbo.Agent(fieldbo.load_mission("gp-lake", {"policy": {"kind": "straddle", "per_cost": True}}))
     agent.tell(agent.ask().observed(0.3, noise_variance=1e-6))
     assert agent.stated.surface is agent.surface
 

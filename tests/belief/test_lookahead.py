@@ -21,8 +21,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Query
 from fieldbo.mission.mission import Mission, VehicleSpec
-from fieldbo.policies.level_set.reduction import Anticipation
-from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.policies.level_set.truvar import Anticipation, TruVaR
 from fieldbo.runs.runner import run
 from fieldbo.world.fields.gp_draw import GPDraw
 from fieldbo.world.world import Quantity, World

@@ -223,7 +223,7 @@ def test_learned_noise_under_a_log_is_a_factor_on_the_declared_noise():
 
 def test_a_run_begun_by_an_earlier_version_keeps_its_rule(tmp_path):
     from fieldbo.runs.folder import begin
-    from fieldbo.runs.load import mission_of
+    from fieldbo.runs.replay import mission_of
 
     _, record = begin(fieldbo.load_mission("lake-level-set"), tmp_path / "run")
     with record:

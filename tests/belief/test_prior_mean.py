@@ -30,16 +30,16 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.mission.prior import Prior
+from fieldbo.policies.baselines import Straddle
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.control_sets.subsets import Subsets
-from fieldbo.policies.level_set.rivals import Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.information import EntropySearch
 from fieldbo.policies.optimum.myopic import EI
 from fieldbo.policies.travel.one_step import DistUCB
 from fieldbo.policies.travel.rollout import Rollout
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import load_run
+from fieldbo.runs.replay import load_run
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_chain, small_mission, small_world
 from fieldbo.world.raster import read_mean, read_raster

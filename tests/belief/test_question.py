@@ -7,7 +7,7 @@ import fieldbo
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError
-from fieldbo.policies.level_set.rivals import Straddle
+from fieldbo.policies.baselines import Straddle
 from fieldbo.policies.optimum.myopic import EI
 from fieldbo.testing import small_mission
 

@@ -403,7 +403,7 @@ def test_it_has_no_gradients():
 
 def test_a_policy_for_boxes_is_refused_with_it():
     with pytest.raises(InputError, match="shore-matern52"):
-        fieldbo.load_mission("se-optimum-ei", {"model": {"kernel": "shore-matern52", "length_scales": [0.2]}})
+        fieldbo.load_mission("se-optimum", {"model": {"kernel": "shore-matern52", "length_scales": [0.2]}})
 
 
 # -- evidence ----------------------------------------------------------------------------------------------

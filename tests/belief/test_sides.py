@@ -27,8 +27,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.mission.new.survey import Survey, make_world
-from fieldbo.policies.baselines import Lawnmower, Random
-from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
+from fieldbo.policies.baselines import GCHK, Lawnmower, MaximumVariance, Random, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.results import plot
 from fieldbo.results.curve import Step
@@ -454,8 +453,10 @@ def test_a_log_names_the_probability_of_the_set_below(folder, tmp_path):
 
 def test_missions_for_the_set_below_are_compared_by_f1(tmp_path):
     overrides = {"question": {"side": "below"}, "agent": {"battery": 200}}
-    rows = compare(["lake-level-set", "lake-straddle"], 1, 1, tmp_path / "c.csv", overrides)
-    for name in ("lake-level-set", "lake-straddle"):
+    rows = compare(
+        ["lake-level-set with tour", "lake-level-set with straddle"], 1, 1, tmp_path / "c.csv", overrides
+    )
+    for name in ("lake-level-set with tour", "lake-level-set with straddle"):
         (run,) = [row for row in rows if row["row"] == "run" and row["mission"] == name]
         assert 0 < float(run["f1"]) <= 1
 
@@ -520,6 +521,6 @@ def test_check_warns_if_all_true_values_lie_on_one_side(said, survey, threshold,
 
 def test_the_side_of_an_optimum_is_an_unknown_key():
     with pytest.raises(InputError, match="unknown key 'side'"):
-        fieldbo.load_mission("se-optimum-ei", {"question": {"side": "below"}})
+        fieldbo.load_mission("se-optimum", {"question": {"side": "below"}})
     with pytest.raises(InputError, match="unknown key 'side'"):
         Optimum("minimise", side="below")

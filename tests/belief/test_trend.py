@@ -87,7 +87,7 @@ def test_a_trend_continues_beyond_the_readings_and_survives_the_record():
     assert errors[0] < 0.6 * errors[1]
 
 
-@pytest.mark.parametrize("mission", ["lake-level-set", "gp-lake-optimum-ei-per-cost", "branin-ei"])
+@pytest.mark.parametrize("mission", ["lake-level-set", "gp-lake-optimum", "branin"])
 def test_missions_with_a_trend_run(mission):
     settings = {
         "model": {"mean": "linear", "learn": True},

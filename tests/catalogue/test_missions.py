@@ -6,29 +6,30 @@ from checkout import ROOT
 from tiers import swept
 
 import fieldbo
-from fieldbo.mission.files import read_toml
+from fieldbo.mission.files import former_missions, read_toml
 from fieldbo.mission.kinds import POLICIES
 
 GUARDS = (
     "cell-growth",
-    "cell-hartmann-6-random",
-    "gp-lake-straddle-per-cost",
+    "cell-hartmann-6",
+    "gp-lake",
     "gp-level-noise-gchk-coarsest",
-    "lake-gchk",
     "lake-lawnmower",
     "lake-level-set",
-    "lake-truvar",
-    "se-optimum-gp-ucb",
-    "svm-ei",
+    "se-optimum",
+    "svm",
     "wall-damage-map",
-    "wall-worst-crack-ucb",
+    "wall-worst-crack",
 )
 """Missions of all questions, in worlds of all kinds; `sweep` runs every one."""
 
 SHIPPED = sorted(f.stem for f in (ROOT / "missions").glob("*.toml"))
+RIVALS = {name: became for name, became in former_missions().items() if "policy" in became}
+"""Missions of earlier versions: one for each policy."""
 
 
-@pytest.mark.parametrize("name", swept(SHIPPED, GUARDS))
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("name", swept([*SHIPPED, *RIVALS], GUARDS))
 def test_a_shipped_mission_runs_on_a_tiny_battery_and_never_overdraws(name):
     shipped = fieldbo.load_mission(name)
     battery, reserve = shipped.vehicles[0].battery / 20, shipped.vehicles[0].reserve / 20
@@ -55,9 +56,38 @@ def test_a_shipped_mission_loads_and_has_a_title(name):
     assert fieldbo.load_mission(name).name == name
 
 
-def test_there_is_a_mission_for_every_policy():
+def test_a_mission_is_run_with_every_policy():
     files = [read_toml(ROOT / "missions" / f"{name}.toml") for name in SHIPPED]
-    assert {file["policy"]["kind"] for file in files if "policy" in file} == set(POLICIES.names())
+    kinds = {file["policy"]["kind"] for file in [*files, *RIVALS.values()] if "policy" in file}
+    assert kinds | {"tour"} == set(POLICIES.names()), "tour is the default of lake-level-set"
+
+
+def test_a_name_of_an_earlier_version_is_still_known_with_a_note():
+    with pytest.warns(FutureWarning, match="gp-lake-straddle is now gp-lake with policy straddle"):
+        mission = fieldbo.load_mission("gp-lake-straddle", {"agent": {"battery": 50}})
+    assert (mission.name, mission.policy_kind) == ("gp-lake", "straddle")
+    assert mission.vehicles[0].battery == 50
+    with pytest.warns(FutureWarning, match="branin-ei is now branin;"):
+        assert fieldbo.load_mission("branin-ei").name == "branin"
+
+
+def test_settings_of_a_former_mission_do_not_mix_with_those_of_its_successor():
+    with pytest.warns(FutureWarning, match="wall-worst-crack"):
+        mission = fieldbo.load_mission("wall-worst-crack-rollout-ei-per-cost")
+    assert mission.settings["policy"] == RIVALS["wall-worst-crack-rollout-ei-per-cost"]["policy"]
+
+
+def test_every_former_mission_has_become_one_that_is_shipped():
+    assert {became["mission"] for became in former_missions().values()} <= set(SHIPPED)
+    assert not former_missions().keys() & set(SHIPPED)
+
+
+def test_a_mission_of_your_own_may_have_a_former_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "missions").mkdir()
+    mine = (ROOT / "missions" / "gp-lake.toml").read_text()
+    (tmp_path / "missions" / "gp-lake-straddle.toml").write_text(mine)
+    assert fieldbo.load_mission("gp-lake-straddle").policy_kind == "truvar"
 
 
 @pytest.mark.parametrize("name", sorted(f.parent.name for f in (ROOT / "worlds").glob("*/world.toml")))

@@ -481,7 +481,7 @@ COMPARE = ("compare", "m.toml", "--jobs", "1", "--starts", "1")
 @pytest.mark.parametrize(
     ("args", "part"),
     [
-        (("lake-gchkk", "--out", "o.csv"), "did you mean 'lake-gchk'?"),
+        (("lake-levl-set", "--out", "o.csv"), "did you mean 'lake-level-set'?"),
         (("m.toml", "--out", "o.csv"), "m, m"),
         (("--out", "s.csv"), "where: --out"),
         (("--out", "m.toml"), "where: --out"),

@@ -22,7 +22,7 @@ from waiting import SLOW_S, until
 
 import fieldbo
 from fieldbo._numerics import compiled as loops
-from fieldbo.cli import app
+from fieldbo.cli import _show_note, app
 from fieldbo.mission.files import shipped
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.schema import json_schema
@@ -140,7 +140,7 @@ def test_the_help_lists_every_command_and_how_to_start(said):
 
 def test_the_help_of_run_has_examples_exit_codes_and_every_file(said):
     text = said("run", "--help")
-    for example in ("fieldbo run lake-level-set", "--battery 3000 --seed 1", "--set policy.kind=gchk"):
+    for example in ("fieldbo run lake-level-set", "--battery 3000 --seed 1", "--policy gchk"):
         assert example in text
     for option in ("--seed", "--battery", "--out", "--set", "--by-hand"):
         assert option in text
@@ -174,7 +174,7 @@ def test_every_command_has_a_help(said, args):
 
 def test_the_help_of_compare_has_examples_and_describes_the_table(said):
     text = said("compare", "--help")
-    assert "fieldbo compare lake-level-set lake-gchk --starts 12 --out lake.csv" in text
+    assert "fieldbo compare lake-level-set --policy tour --policy gchk --starts 12 --out lake.csv" in text
     assert "one row per step" in text
 
 
@@ -372,9 +372,7 @@ def test_check_prints_sensor_levels_and_a_box(said):
     ],
 )
 def test_check_warns_if_the_battery_is_not_enough_for_the_first_readings(said, settings, warned):
-    text = said(
-        "check", "gp-level-noise-truvar", *(part for s in settings for part in ("--set", f"agent.{s}"))
-    )
+    text = said("check", "gp-level-noise", *(part for s in settings for part in ("--set", f"agent.{s}")))
     assert "start to site: 2 to 15 units, over all levels" in text
     assert ("warning: the battery of" in text) == (warned is not None)
     assert (warned or "") in text
@@ -383,7 +381,7 @@ def test_check_warns_if_the_battery_is_not_enough_for_the_first_readings(said, s
 def test_check_prints_limits_and_how_often_the_model_learns(said):
     text = said("check", "wall-worst-crack", "--set", "agent.time_limit_s=900")
     assert "limits reserve 4 Wh, margin 10%, at most 15 min model" in text
-    text = said("check", "branin-ei")
+    text = said("check", "branin")
     assert "limits at most 140 steps model" in text
     assert "refitted every reading seed" in text
 
@@ -393,7 +391,7 @@ def test_check_prints_a_trend_a_learned_noise_and_a_goal(said):
     text = said("check", "lake-level-set", *sets)
     assert "matern52, no transform, linear trend, noise learned, refitted" in text
     assert "stop once F1 is at least 0.8, with a probability of 0.9" in text
-    text = said("check", "branin-ei", "--set", "stop.regret=0.02")
+    text = said("check", "branin", "--set", "stop.regret=0.02")
     assert "stop once the regret is at most 2% of the range of the readings" in text
 
 
@@ -647,7 +645,7 @@ def test_by_hand_keeps_typed_values_when_the_input_ends(world):
 
 @pytest.mark.slow
 def test_ctrl_c_keeps_every_observation():
-    running = process("run", "gp-lake-maximum-variance", "--battery", "10000000", "--out", "r")
+    running = process("run", "gp-lake", "--policy", "maximum-variance", "--battery", "10000000", "--out", "r")
     try:
         until(lambda: running.poll() is not None or enough("r", 15))
         assert running.poll() is None, "the run is long enough"
@@ -674,9 +672,11 @@ def test_ctrl_c_keeps_every_observation():
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGHUP, and a terminated process just ends")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("mission", ["gp-lake-maximum-variance", "m.toml"])
+@pytest.mark.parametrize("mission", ["gp-lake", "m.toml"])
 def test_a_signal_stops_a_run_in_the_background_whose_ctrl_c_is_ignored(mission, number):
-    arguments = ["--by-hand"] if mission == "m.toml" else ["--battery", "10000000"]
+    arguments = (
+        ["--by-hand"] if mission == "m.toml" else ["--policy", "maximum-variance", "--battery", "10000000"]
+    )
     ignoring = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]  # as a script does for `... &`
     running = subprocess.Popen(
         [*ignoring, sys.executable, "-m", "fieldbo", "run", mission, *arguments, "--out", "r"],
@@ -724,3 +724,47 @@ def test_a_value_without_a_typed_cost_is_kept_at_the_planned_cost():
     assert hand.returncode == 130
     assert "Stopped by you" in out
     assert [float(row["value"]) for row in rows_of("r/observations.csv")] == [0.5, 0.75]
+
+
+# -- policies ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["gchk", "gchk,per_cost=true", "gchk, per_cost = true"])
+def test_a_mission_takes_another_policy(command, text):
+    code, out, _ = command("check", "lake-level-set", "--policy", text)
+    assert code == 0
+    assert f"GCHK(per_cost={'true' in text}," in out
+
+
+def test_set_changes_the_settings_of_the_policy(command):
+    _, out, _ = command("check", "gp-lake", "--policy", "gchk", "--set", "policy.kappa=2")
+    assert "kappa=2.0" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--policy", "gchk,per_cost"), "'per_cost' is no setting"),
+        (("--policy", "gchk,=1"), "'=1' is no setting"),
+        (("--policy", ""), "policy.kind"),
+        (("--policy", "gchkk"), "did you mean 'gchk'?"),
+        (("--policy", "gchk", "--set", "policy.kind=tour"), "both --policy gchk and --set policy.kind=tour"),
+        (("--policy", "gchk,kappa=1", "--set", "policy.kappa=2"), "--set policy.kappa=2"),
+        (("--policy", "gchk", "--set", "policy=3"), "--policy conflicts with --set policy=3"),
+    ],
+)
+def test_a_wrong_policy_is_rejected(command, arguments, says):
+    code, _, err = command("check", "gp-lake", *arguments)
+    assert code == 2
+    assert says in err
+
+
+def test_a_world_takes_no_policy(command):
+    code, _, err = command("check", "crack-wall", "--policy", "tour")
+    assert code == 2
+    assert "--policy tour does not apply to a world" in err
+
+
+def test_a_note_is_printed_without_the_line_of_code(capsys):
+    _show_note(FutureWarning("old is now new"), FutureWarning, "file.py", 3)
+    assert capsys.readouterr().err == "note: old is now new\n"

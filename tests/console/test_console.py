@@ -19,8 +19,8 @@ from fieldbo.console.server import start
 from fieldbo.console.view import View
 from fieldbo.errors import InputError
 from fieldbo.messages import Command
-from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.folder import begin
+from fieldbo.runs.steer import append, commands_file
 
 FEW = {"agent": {"max_steps": 3}, "model": {"learn": False}}
 
@@ -482,8 +482,8 @@ def test_a_mission_starts_with_the_battery_and_the_earlier_readings_that_are_giv
     (tmp_path / "before.csv").write_text("along,depth,value\n100,5,1.2\n200,10,0.4\n", encoding="utf-8")
     said = []
     arguments = ["--battery", "90", "--prior", "before.csv"]
-    file = _find_or_start("gp-lake-straddle", arguments, None, said.append)
-    assert said == ["starting gp-lake-straddle; what it prints goes to runs/gp-lake-straddle-1.log"]
+    file = _find_or_start("gp-lake", arguments, None, said.append)
+    assert said == ["starting gp-lake; what it prints goes to runs/gp-lake-1.log"]
     mission = fieldbo.load_mission(file.parent / "mission.toml")
     assert mission.vehicles[0].battery == 90.0
     assert len(mission.earlier.values) == 2

@@ -16,7 +16,7 @@ from waiting import SLOW_S, until
 from fieldbo.console.guard import Guard, HostName
 from fieldbo.errors import InputError
 from fieldbo.messages import Command
-from fieldbo.runs.commands import append, commands_file
+from fieldbo.runs.steer import append, commands_file
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from fieldbo.domain.georeference import Georeference
 from fieldbo.errors import InputError
 from fieldbo.messages import Query
 from fieldbo.mission.load import load_mission
-from fieldbo.runs.export.netcdf import trajectory
-from fieldbo.runs.export.recorded import read_run
+from fieldbo.runs.export.raster import trajectory
 from fieldbo.runs.folder import begin
+from fieldbo.runs.replay import read_run
 from fieldbo.runs.runner import run
 from fieldbo.vehicles.angles import angles_in, has_angles
 from fieldbo.vehicles.by_hand import ByHand

@@ -33,8 +33,7 @@ from fieldbo.messages import (
     to_plain,
 )
 from fieldbo.mission.mission import Mission, VehicleSpec, WhenLost
-from fieldbo.policies.baselines import Random
-from fieldbo.policies.level_set.rivals import MaximumVariance
+from fieldbo.policies.baselines import MaximumVariance, Random
 from fieldbo.record.store import Row
 from fieldbo.runs.state import RunState
 from fieldbo.testing.small import small_world

@@ -30,8 +30,7 @@ from direct_link import Guided, Near, Streaming, Wire
 from fieldbo.errors import VehicleError
 from fieldbo.messages import Observation, Query
 from fieldbo.mission.mission import Mission, Recharging, WhenLost
-from fieldbo.policies.baselines import Random
-from fieldbo.policies.level_set.rivals import MaximumVariance
+from fieldbo.policies.baselines import MaximumVariance, Random
 from fieldbo.record.record import Record
 from fieldbo.results.result import Result
 from fieldbo.runs.runner import resume, run

@@ -54,9 +54,8 @@ import fieldbo.policies.travel._choice_loops
 from fieldbo.belief.model import Model
 from fieldbo.messages import Lost, Rejected, order_number
 from fieldbo.mission.mission import Mission
-from fieldbo.policies.baselines import Random
+from fieldbo.policies.baselines import GCHK, Random, Straddle
 from fieldbo.policies.control_sets.subsets import Subsets
-from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.record import record as record_module
 from fieldbo.record.record import Record
@@ -107,9 +106,9 @@ def _learning(mission: Mission, every: int) -> Mission:
 
 MISSIONS: dict[str, Callable[[], Mission]] = {
     "lake": lambda: fieldbo.load_mission("lake-level-set", {"agent": {"battery": 1200}}),
-    "batch": lambda: fieldbo.load_mission("gp-lake-truvar-batch", {"agent": {"battery": 1200}}),
+    "batch": lambda: fieldbo.load_mission("gp-lake-batch", {"agent": {"battery": 1200}}),
     "lambo": lambda: fieldbo.load_mission(
-        "cell-hartmann-6-lambo", {"agent": {"battery": 215}, "model": {"learn": {"every": 8}}}
+        "cell-hartmann-6", {"agent": {"battery": 215}, "model": {"learn": {"every": 8}}}
     ),
     "subsets": lambda: small_mission(Subsets(worst=-2.0), battery=8.0, initial=4),
     "refits": lambda: _learning(small_mission(GCHK(intersect=True), battery=60.0, initial=3), 3),

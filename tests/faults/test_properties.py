@@ -22,8 +22,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.messages import EndReason, Stop
 from fieldbo.mission.mission import Mission, VehicleSpec
-from fieldbo.policies.baselines import Lawnmower, Random
-from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
+from fieldbo.policies.baselines import GCHK, Lawnmower, MaximumVariance, Random, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
 from fieldbo.policies.travel.rollout import Rollout

@@ -17,9 +17,9 @@ from fieldbo.runs.runner import resume, run
 LARGE = {
     "lake-level-set": {"agent": {"battery": 700}},
     "spit-lake-map": {"agent": {"battery": 2000}},
-    "gp-lake-eavc-per-cost": {"agent": {"battery": 300}},
-    "gp-lake-optimum-search-tour": {"agent": {"battery": 300}},
-    "gp-lake-truvar-batch": {"agent": {"battery": 500}},
+    "gp-lake": {"agent": {"battery": 300}, "policy": {"kind": "eavc", "per_cost": True}},
+    "gp-lake-optimum": {"agent": {"battery": 300}, "policy": {"kind": "search-tour"}},
+    "gp-lake-batch": {"agent": {"battery": 500}},
     "wall-worst-crack": {"agent": {"battery": 8}},
 }
 STEPS = 25

@@ -23,18 +23,16 @@ from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Observation, Query
 from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.policies import acquisition
-from fieldbo.policies.chains import arm_tree as tree
-from fieldbo.policies.chains import depths, lambo
-from fieldbo.policies.chains import partition as cells
-from fieldbo.policies.control_sets import bounds as subset_bounds
+from fieldbo.policies.chains import bandit as tree
+from fieldbo.policies.chains import boxes as cells
+from fieldbo.policies.chains import lambo
 from fieldbo.policies.control_sets import rivals as subset_rivals
+from fieldbo.policies.control_sets import subsets as subset_bounds
 from fieldbo.policies.control_sets.expectation import Expected
-from fieldbo.policies.level_set import confidence_sets as sets
-from fieldbo.policies.level_set import reduction
-from fieldbo.policies.level_set.truvar import TruVaR
-from fieldbo.policies.travel.one_step import DistUCB
-from fieldbo.policies.travel.scores import TravelScore
-from fieldbo.policies.travel.simulation import Simulation, rollout_values
+from fieldbo.policies.level_set import truvar as sets
+from fieldbo.policies.level_set.truvar import Reduction, TruVaR
+from fieldbo.policies.travel.one_step import DistUCB, TravelScore
+from fieldbo.policies.travel.rollout import Simulation, rollout_values
 from fieldbo.results import metrics
 from fieldbo.results.metrics import f1_score
 from fieldbo.world.fields import function
@@ -228,7 +226,7 @@ def _truvar_batch(case: Case) -> Answer:
     candidates, members = _points(i["cand"], d), _points(i["M"], d)
     n, m = len(candidates), len(members)
     noise, cost = (np.broadcast_to(_array(i[k]), n) for k in ("cand_noise", "cand_cost"))
-    cover = reduction.Reduction(
+    cover = Reduction(
         members=np.arange(n + m) >= n,
         noise=np.append(noise, np.ones(m))[:, None],
         cost=np.append(cost, np.ones(m))[:, None],
@@ -479,7 +477,7 @@ def _movement_regret(case: Case) -> Answer:
 
 def _depth_recipe(case: Case) -> Answer:
     given = case["inputs"]
-    told = depths.depth_recipe(given["c"], given["lam"], given["T"], given["K"], given["variant"])
+    told = tree.depth_recipe(given["c"], given["lam"], given["T"], given["K"], given["variant"])
     return {"raw": told.raw, "ints": told.depths}
 
 

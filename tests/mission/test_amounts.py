@@ -7,7 +7,7 @@ import fieldbo
 from fieldbo.errors import InputError
 from fieldbo.mission.amounts import amount
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import load_run
+from fieldbo.runs.replay import load_run
 from fieldbo.vehicles.load import check_new, full_battery, load_vehicle, recorded_settings, vehicle_of
 
 BOAT = """format = 1

@@ -141,7 +141,7 @@ def test_the_default_policy_of_a_chain_can_be_used_with_it(world, kind):
     assert isinstance(Agent(mission).ask(), Query)
 
 
-@pytest.mark.parametrize("name", ["gp-lake-truvar", "gp-lake-optimum-truvar", "cell-growth"])
+@pytest.mark.parametrize("name", ["gp-lake", "gp-lake-optimum", "cell-growth"])
 def test_policies_for_a_mission_names_the_default_and_what_the_mission_uses(said, name):
     mission = fieldbo.load_mission(name)
     default = default_policy(mission.question, mission.world, mission.costs)
@@ -153,6 +153,6 @@ def test_policies_for_a_mission_names_the_default_and_what_the_mission_uses(said
 
 
 def test_policies_for_takes_no_policy_beside_it(command):
-    code, _, err = command("policies", "tour", "--for", "gp-lake-truvar")
+    code, _, err = command("policies", "tour", "--for", "gp-lake")
     assert code != 0
     assert "one of the two" in err

@@ -28,7 +28,7 @@ from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.record.record import Record
 from fieldbo.results.plot import map_picture, path_picture
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import load_run, mission_of
+from fieldbo.runs.replay import load_run, mission_of
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission, small_world
 

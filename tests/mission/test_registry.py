@@ -13,7 +13,7 @@ from fieldbo.errors import FieldboError, InputError, PolicyError, UnknownNameErr
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.runs.comparison import compare
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import notes
+from fieldbo.runs.replay import notes
 
 HEAD = """
 from dataclasses import dataclass
@@ -150,7 +150,7 @@ def test_a_built_in_name_stays_built_in_and_the_package_is_reported(installed, c
     code, _, warning = command("policies", "truvar")
     assert code == 0
     assert "the policy 'truvar' of the package plume is ignored" in warning
-    _, checked, _ = command("check", "gp-lake-truvar")
+    _, checked, _ = command("check", "gp-lake")
     assert "the policy 'truvar' of the package plume is ignored" in " ".join(checked.split())
 
 
@@ -159,7 +159,7 @@ def test_a_built_in_name_stays_built_in_and_the_package_is_reported(installed, c
 )
 def test_a_built_in_name_of_any_kind_stays_and_is_reported(installed, command, group, name):
     installed(f"{name} = plume:North", code=NORTH, group=group)
-    _, checked, _ = command("check", "gp-lake-truvar")
+    _, checked, _ = command("check", "gp-lake")
     assert f"'{name}' of the package plume" in " ".join(checked.split())
 
 

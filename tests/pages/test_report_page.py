@@ -137,7 +137,7 @@ def test_the_last_frame_holds_the_maps_of_the_result(tmp_path, question):
     folder = carried_out(mission, tmp_path / "r")
     data = data_of(report_page(read_run(folder)))
     result = fieldbo.load_run(folder).result()
-    final = {name: values for name, (values, _) in layers(result, result.surface).items()}
+    final = {name: values for name, (values, _) in layers(result.answer, result.failures).items()}
     last, shown = data["steps"][-1]["layers"], raster_of(plane_of(mission.world.domain)).shown
     for key, name in {"mean": "mean", "sd": "sd", "probability": "exceedance"}.items():
         error = np.abs(unpacked(last[key]) - final[name][shown])
@@ -261,9 +261,7 @@ def test_values_survive_quantising_to_half_a_step():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mission", "steps"), [("hartmann-ei", 3), ("cell-growth", 3), ("cell-griewank-6-lambo", 3)]
-)
+@pytest.mark.parametrize(("mission", "steps"), [("hartmann", 3), ("cell-growth", 3), ("cell-griewank-6", 3)])
 def test_a_run_without_a_map_has_pictures_instead(tmp_path, mission, steps):
     loaded = load_mission(mission, {"agent": {"max_steps": steps}})
     folder, record = begin(loaded, tmp_path / "r")

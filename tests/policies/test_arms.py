@@ -10,9 +10,10 @@ from tiers import examples
 from work import bytes_taken, lines_run
 
 from fieldbo.errors import InputError
-from fieldbo.policies.chains.arm_tree import (
+from fieldbo.policies.chains.bandit import (
     arms_of,
     bandit_losses,
+    depth_recipe,
     drawn,
     families,
     first_down,
@@ -25,7 +26,6 @@ from fieldbo.policies.chains.arm_tree import (
     surviving,
     updated,
 )
-from fieldbo.policies.chains.depths import depth_recipe
 from fieldbo.results.metrics import movement_regret
 
 property_test = settings(deadline=None, max_examples=examples(60), derandomize=True)

@@ -8,9 +8,8 @@ from small_files import world_text
 import fieldbo
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason
-from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
+from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost, TravelScore
 from fieldbo.policies.travel.rollout import Rollout
-from fieldbo.policies.travel.scores import TravelScore
 
 WORLD = world_text(("x", 0, 10, 5), ("y", 0, 6, 4), title="a yard", sensor={"noise_sd": 0})
 MISSION = """format = 1

@@ -12,16 +12,14 @@ from fieldbo.belief.question import Optimum, ShareOfMaximum
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.policies.baselines import Lawnmower, Random
+from fieldbo.policies.baselines import GCHK, Lawnmower, MaximumVariance, Random, Straddle
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.chains.rivals import CAMOBO, CArBO, LazyEIPerCost
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.control_sets.front import SubsetFront
 from fieldbo.policies.control_sets.rivals import ETC, TSPSQ, UCBCVS, UCBPSQ
 from fieldbo.policies.control_sets.subsets import Subsets
-from fieldbo.policies.level_set.distance_penalised import DistancePenalised
-from fieldbo.policies.level_set.look_ahead import EAVC, GlobalMI, GlobalSUR
-from fieldbo.policies.level_set.rivals import GCHK, MaximumVariance, Straddle
+from fieldbo.policies.level_set.look_ahead import EAVC, DistancePenalised, GlobalMI, GlobalSUR
 from fieldbo.policies.level_set.tour import OneStepRisk, Tour
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.information import EntropySearch, MinimumRegretSearch

@@ -11,8 +11,7 @@ from tiers import examples
 from fieldbo.belief.kernels import SquaredExponential, kernel
 from fieldbo.belief.posterior import Belief
 from fieldbo.errors import InputError
-from fieldbo.policies.control_sets.expectation import Expected
-from fieldbo.policies.control_sets.precision import Precision
+from fieldbo.policies.control_sets.expectation import Expected, Precision
 
 property_test = settings(deadline=None, max_examples=examples(30), derandomize=True)
 

@@ -21,8 +21,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Lost, Query, Rejected, Stop
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission, VehicleSpec
-from fieldbo.policies.chains.arm_tree import arms_of
-from fieldbo.policies.chains.bandit_state import BanditState
+from fieldbo.policies.chains.bandit import BanditState, arms_of
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.contract import Policy
 from fieldbo.testing import PolicyContract, drive, small_world

@@ -11,14 +11,15 @@ from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet
 from fieldbo.belief.surface import Surface
 from fieldbo.messages import EndReason
-from fieldbo.policies.level_set.distance_penalised import DistancePenalised, worth_of_error
 from fieldbo.policies.level_set.look_ahead import (
     EAVC,
+    DistancePenalised,
     GlobalMI,
     GlobalSUR,
     expected_entropy_drop,
     expected_error_drop,
     unclassified,
+    worth_of_error,
 )
 from fieldbo.testing import drive, small_mission, state
 

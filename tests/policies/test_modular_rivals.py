@@ -27,7 +27,8 @@ from fieldbo.messages import EndReason, Query
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.policies.acquisition import expected_improvement
-from fieldbo.policies.chains.box_search import (
+from fieldbo.policies.chains.boxes import (
+    Boxes,
     best_of_boxes,
     candidates_in,
     lazy_boxes,
@@ -35,7 +36,6 @@ from fieldbo.policies.chains.box_search import (
     upper_bound,
 )
 from fieldbo.policies.chains.lambo import LaMBO
-from fieldbo.policies.chains.partition import Boxes
 from fieldbo.policies.chains.rivals import CAMOBO, CArBO, LazyEIPerCost, chebyshev
 from fieldbo.policies.contract import Policy
 from fieldbo.policies.optimum.myopic import incumbent

@@ -9,10 +9,17 @@ from fieldbo.costs import Transect
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Along
-from fieldbo.policies.level_set.moves import Readings, on_a_tour, removed, with_way
-from fieldbo.policies.level_set.outlook import Outlook
 from fieldbo.policies.level_set.risk import Risk, floored
-from fieldbo.policies.level_set.tour import Drops, OneStepRisk, Tour
+from fieldbo.policies.level_set.tour import (
+    Drops,
+    OneStepRisk,
+    Outlook,
+    Readings,
+    Tour,
+    on_a_tour,
+    removed,
+    with_way,
+)
 from fieldbo.testing import small_world, state
 
 

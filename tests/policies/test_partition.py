@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import examples
 
-from fieldbo.policies.chains.arm_tree import arms_of
-from fieldbo.policies.chains.partition import (
+from fieldbo.policies.chains.bandit import arms_of
+from fieldbo.policies.chains.boxes import (
     arm_at,
     best_in_box,
     boxes_of,

@@ -24,13 +24,16 @@ from fieldbo.domain.sensor import Along, Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason
 from fieldbo.policies.baselines import Random
-from fieldbo.policies.paths.chain import Chain, resized
-from fieldbo.policies.paths.importance import Everywhere, MayExceed, Misclassified, amplitude
+from fieldbo.policies.paths.chain import Chain, first_plan, improved, resized, tours
 from fieldbo.policies.paths.informative import InformativePath
-from fieldbo.policies.paths.planner import first_plan, improved
-from fieldbo.policies.paths.remaining import RemainingLoss
-from fieldbo.policies.paths.tours import tours
-from fieldbo.policies.paths.way_readings import WayLoss
+from fieldbo.policies.paths.loss import (
+    Everywhere,
+    MayExceed,
+    Misclassified,
+    RemainingLoss,
+    WayLoss,
+    amplitude,
+)
 from fieldbo.runs.folder import begin
 from fieldbo.testing import drive, small_chain, small_mission, small_world
 from fieldbo.testing.small import sites_of

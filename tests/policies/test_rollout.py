@@ -19,9 +19,8 @@ from fieldbo.costs.travel import Euclidean, Flight
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
-from fieldbo.policies.travel.rollout import Rollout, fantasy_draws
-from fieldbo.policies.travel.scores import TravelScore
-from fieldbo.policies.travel.simulation import Simulation, rollout_values
+from fieldbo.policies.travel.one_step import TravelScore
+from fieldbo.policies.travel.rollout import Rollout, Simulation, fantasy_draws, rollout_values
 
 pytestmark = pytest.mark.each_choice
 

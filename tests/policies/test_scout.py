@@ -24,9 +24,9 @@ from fieldbo.messages import EndReason, GoHome, Query, Stop
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.contract import State
 from fieldbo.policies.optimum._loops import growth_of_the_best_mean
-from fieldbo.policies.optimum.scout import Scout, bounded
-from fieldbo.policies.optimum.worth import Covers, Mixture, Tells, Worth
-from fieldbo.runs.explanation.words import best_of, details
+from fieldbo.policies.optimum.scout import Covers, Mixture, Scout, Tells, Worth, bounded
+from fieldbo.runs.explain import details
+from fieldbo.runs.reasons import best_of
 from fieldbo.testing import PolicyContract, drive, small_mission, small_world, state
 
 WALL = Domain.grid([Axis("x", "m", 0, 40), Axis("y", "m", 0, 20)], (41, 21))
@@ -210,7 +210,7 @@ def test_a_batch_is_the_beginning_of_the_tour():
 @pytest.mark.parametrize("battery", [8, pytest.param(30, marks=pytest.mark.slow)])
 def test_a_run_comes_home_with_its_reserve(battery):
     settings = {"agent": {"battery": battery}, "policy": {"kind": "scout"}}
-    mission = load_mission("wall-worst-crack-dist-ucb", settings)
+    mission = load_mission("wall-worst-crack", settings)
     result = fieldbo.run(mission)
     assert result.end_reason is EndReason.BATTERY_SPENT
     vehicle = mission.vehicles[0]
@@ -253,7 +253,7 @@ def test_minimising_mirrors_maximising():
 
 def test_it_chooses_the_level_of_the_sensor():
     mission = load_mission(
-        "gp-level-noise-truvar",
+        "gp-level-noise",
         {"policy": {"kind": "scout"}, "question": {"kind": "optimum"}, "agent": {"battery": 60}},
     )
     levels = {order.level for order in drive(mission)[1] if isinstance(order, Query)}
@@ -282,7 +282,7 @@ def test_equal_readings_make_no_trouble():
 
 def test_it_does_not_hover():
     settings = {"policy": {"kind": "scout"}, "agent": {"battery": 25}}
-    result = fieldbo.run(load_mission("wall-worst-crack-dist-ucb", settings))
+    result = fieldbo.run(load_mission("wall-worst-crack", settings))
     assert max(Counter(site.tobytes() for site in result.sites).values()) <= 10
 
 
@@ -324,7 +324,7 @@ def test_the_least_size_decides_what_is_looked_for_and_what_is_unseen(size, widt
         ("wall-worst-crack-scout", 0.001, "neighbouring sites"),
         ("wall-worst-crack-scout", "90 m", "at most 30 m"),
         ("wall-worst-crack-scout", "3 s", "unit of the axes"),
-        ("gp-lake-optimum-search-tour", 3, "depth"),
+        ("gp-lake-optimum", 3, "depth"),
     ],
 )
 def test_a_least_size_must_fit_between_the_sites_and_the_domain(mission, size, says):

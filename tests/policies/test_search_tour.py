@@ -18,8 +18,7 @@ from fieldbo.messages import EndReason, Query
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.contract import State
 from fieldbo.policies.optimum._loops import growth_of_the_best_mean
-from fieldbo.policies.optimum.outlook import Outlook
-from fieldbo.policies.optimum.search_tour import SearchTour
+from fieldbo.policies.optimum.search_tour import Outlook, SearchTour
 from fieldbo.policies.tour_plan import TourCosts, planned
 from fieldbo.testing import PolicyContract, drive, small_mission, small_world, state
 
@@ -182,7 +181,9 @@ def test_a_batch_is_the_beginning_of_the_search_tour():
 
 @pytest.mark.parametrize("battery", [8, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_run_comes_home_with_its_reserve(battery):
-    mission = load_mission("wall-worst-crack-search-tour", {"agent": {"battery": battery}})
+    mission = load_mission(
+        "wall-worst-crack", {"policy": {"kind": "search-tour"}, "agent": {"battery": battery}}
+    )
     result = fieldbo.run(mission)
     assert result.end_reason is EndReason.BATTERY_SPENT
     vehicle = mission.vehicles[0]
@@ -235,7 +236,7 @@ def test_minimising_mirrors_maximising():
 
 def test_it_chooses_the_level_of_the_sensor():
     mission = load_mission(
-        "gp-level-noise-truvar",
+        "gp-level-noise",
         {"policy": {"kind": "search-tour"}, "question": {"kind": "optimum"}, "agent": {"battery": 60}},
     )
     levels = {order.level for order in drive(mission)[1] if isinstance(order, Query)}

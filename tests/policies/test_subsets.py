@@ -24,18 +24,9 @@ from fieldbo.errors import InputError, PolicyError
 from fieldbo.messages import EndReason, Lost, Query, Rejected
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.contract import Policy
-from fieldbo.policies.control_sets.base import gain
-from fieldbo.policies.control_sets.bounds import (
-    another_round,
-    cheapest,
-    cost_bounds,
-    most_promising,
-    tolerance,
-    updated_bounds,
-)
+from fieldbo.policies.control_sets.base import PlayCounts, gain
 from fieldbo.policies.control_sets.expectation import Expected
 from fieldbo.policies.control_sets.front import SubsetFront, doubting, dues, front
-from fieldbo.policies.control_sets.plays import PlayCounts
 from fieldbo.policies.control_sets.rivals import (
     ETC,
     TSPSQ,
@@ -47,7 +38,15 @@ from fieldbo.policies.control_sets.rivals import (
     within,
 )
 from fieldbo.policies.control_sets.search import ControlSetSearch, free_samples
-from fieldbo.policies.control_sets.subsets import Subsets
+from fieldbo.policies.control_sets.subsets import (
+    Subsets,
+    another_round,
+    cheapest,
+    cost_bounds,
+    most_promising,
+    tolerance,
+    updated_bounds,
+)
 from fieldbo.testing import carried_out, drive, small_cell, small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world.fields.base import Field

@@ -21,9 +21,8 @@ from fieldbo.belief.surface import Surface
 from fieldbo.messages import EndReason, Query
 from fieldbo.policies import tour_plan
 from fieldbo.policies.acquisition import misclassification_drop
-from fieldbo.policies.level_set.outlook import Outlook
 from fieldbo.policies.level_set.risk import Risk, coefficients_at, drop_of, floored
-from fieldbo.policies.level_set.tour import OneStepRisk, Tour
+from fieldbo.policies.level_set.tour import OneStepRisk, Outlook, Tour
 from fieldbo.policies.tour_plan import TourCosts, planned
 from fieldbo.testing import drive, small_mission, state
 
@@ -192,12 +191,12 @@ def test_a_run_ends_once_every_site_is_classified(policy):
 
 
 def test_a_prior_that_classifies_every_site_is_warned_of():
-    mission = load_mission("gp-lake-truvar", {"policy": {"kind": "tour"}, "question": {"threshold": 9.0}})
+    mission = load_mission("gp-lake", {"policy": {"kind": "tour"}, "question": {"threshold": 9.0}})
     [warning] = [text for text in Agent(mission).warnings if "prior classifies" in text]
     assert "model.mean" in warning
 
 
 def test_it_chooses_the_sensors_level():
-    mission = load_mission("gp-level-noise-truvar", {"policy": {"kind": "tour"}, "agent": {"battery": 60}})
+    mission = load_mission("gp-level-noise", {"policy": {"kind": "tour"}, "agent": {"battery": 60}})
     levels = {order.level for order in drive(mission)[1] if isinstance(order, Query)}
     assert levels - {0}  # the most precise readings cost seven times as much as the least precise

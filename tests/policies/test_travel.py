@@ -34,9 +34,8 @@ from fieldbo.policies.baselines import Random
 from fieldbo.policies.candidates import incumbent
 from fieldbo.policies.contract import Policy
 from fieldbo.policies.optimum.myopic import EI, GPUCB
-from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost
+from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost, TravelScore, longest_travel
 from fieldbo.policies.travel.rollout import Rollout
-from fieldbo.policies.travel.scores import TravelScore, longest_travel
 from fieldbo.runs.runner import run
 from fieldbo.testing import drive, small_mission, small_world
 from fieldbo.testing.small import Hills, carried_out, sites_of

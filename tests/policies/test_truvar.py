@@ -21,8 +21,7 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Fitted, Observation
 from fieldbo.mission.mission import Mission, VehicleSpec
-from fieldbo.policies.level_set.confidence_sets import Epoch, Sets, advanced_epoch, beta_at, updated_sets
-from fieldbo.policies.level_set.truvar import TruVaR
+from fieldbo.policies.level_set.truvar import Epoch, Sets, TruVaR, advanced_epoch, beta_at, updated_sets
 from fieldbo.testing import small_mission
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World

@@ -355,7 +355,7 @@ def missions(tmp_path, monkeypatch):
 def test_runs_in_cells_are_compared_by_the_best_sample_or_the_simple_regret(missions):
     assert score_of("chain.toml") is BEST_REGRET
     assert score_of("sets.toml") is SIMPLE_REGRET
-    assert score_of("hartmann-ei") is REGRET
+    assert score_of("hartmann") is REGRET
     assert judged_by(fieldbo.load_mission("lake-level-set")) is F1
     with pytest.raises(InputError, match=r"different regrets: chain\.toml: .*, sets\.toml: simple regret"):
         compare(["chain.toml", "sets.toml"], 1, 1, Path("t.csv"))

@@ -8,7 +8,7 @@ from fieldbo.results import maps
 from fieldbo.results.maps import Labelled, Variable
 
 
-@pytest.mark.parametrize("name", ["lake-level-set", "lake-places-optimum", "branin-ei"])
+@pytest.mark.parametrize("name", ["lake-level-set", "lake-places-optimum", "branin"])
 def test_maps_are_written_as_xarray_writes_them(name):
     result = fieldbo.run(fieldbo.load_mission(name, {"agent": {"max_steps": 2}}))
 

@@ -10,6 +10,7 @@ from small_runs import sketch
 
 import fieldbo
 from fieldbo._numerics.streams import stream
+from fieldbo.agent.inspection import missable
 from fieldbo.belief.confidence import confidence
 from fieldbo.belief.covering import distance_text
 from fieldbo.belief.model import Model
@@ -70,6 +71,35 @@ def test_intervals_allow_for_a_bloom_where_nobody_was(bay, seed):
     assert low <= numbers["f1"] <= high
     inside = result.mission.world.domain.cells[result.answer.not_inspected].sum()
     assert numbers["area_above_interval90"][1] <= inside + 1.0
+
+
+def test_before_any_reading_meets_the_set_its_area_may_be_that_of_the_largest_empty_circle(bay):
+    """A sweep that misses a patch between its lines must not state that there is none."""
+    domain, surface, far = bay.mission.world.domain, bay.surface, bay.answer.inspection.far
+    above = float(surface.belief.values.max()) + 1.0
+    circle = missable(bay.mission, surface, above, far)
+    middle, read = domain.sites[circle].mean(axis=0), surface.belief.sites
+    radius = np.linalg.norm(domain.sites[circle] - middle, axis=1).max()
+    assert np.linalg.norm(read - middle, axis=1).min() > radius - domain.spacing.max()
+    assert circle.sum() > 5, "the trial: several sites lie between the lines"
+    nowhere = np.zeros(domain.size, dtype=bool)
+    for rows in (np.array([nowhere, circle]), np.array([far, circle])):
+        found = confidence(surface, above, stream(0, "score"), None, domain.cells, rows)
+        size = max(domain.cells[sites].sum() for sites in rows) / domain.cells.sum()
+        assert found.share.low == 0.0
+        assert found.share.high == pytest.approx(size, abs=0.002), "the larger one, not their sum"
+        assert (found.f1.low, found.f1.high) == (0.0, 1.0)
+
+
+def test_no_circle_counts_once_readings_lie_on_both_sides_of_the_threshold(bay):
+    made, surface, far = bay.mission, bay.surface, bay.answer.inspection.far
+    values = surface.belief.values
+    between, above = float(np.median(values)), float(values.max()) + 1.0
+    assert not missable(made, surface, between, far).any()
+    assert missable(made, surface, above, far).any()
+    assert not missable(replace(made, model=Model(learn=False)), surface, above, far).any(), (
+        "known models vouch"
+    )
 
 
 def test_the_report_counts_what_is_far_from_all_readings_once(bay):

@@ -45,7 +45,9 @@ PICTURES = [plot.path_picture, plot.map_picture, plot.curve_picture]
 
 @pytest.fixture(scope="module")
 def lake():
-    return fieldbo.run(fieldbo.load_mission("lake-truvar", {"agent": {"battery": 800}}))
+    return fieldbo.run(
+        fieldbo.load_mission("lake-level-set", {"policy": {"kind": "truvar"}, "agent": {"battery": 800}})
+    )
 
 
 @pytest.fixture(scope="module")
@@ -639,7 +641,7 @@ def test_pictures_do_not_import_pyplot():
 
 def test_home_is_framed_and_only_one_number_is_written_at_each_place():
     told = {"agent": {"battery": 8, "reserve": 4}}
-    result = fieldbo.run(fieldbo.load_mission("wall-worst-crack-dist-ucb", told))
+    result = fieldbo.run(fieldbo.load_mission("wall-worst-crack", {"policy": {"kind": "dist-ucb"}, **told}))
     figure = sketch(plot.path_picture, result)
     (home,) = labelled(figure, "home")
     np.testing.assert_array_equal(home.get_xydata(), [[2.0, 0.0]])

@@ -390,7 +390,7 @@ def test_a_target_that_no_battery_reaches_is_reported_as_more_than_the_largest()
 
 @pytest.mark.slow
 def test_several_jobs_give_the_same_advice(monkeypatch):
-    monkeypatch.setattr("fieldbo.runs.advice.table._WORTH_WORKERS_S", 0.0)
+    monkeypatch.setattr("fieldbo.runs.advice.trial._WORTH_WORKERS_S", 0.0)
     assert str(advised(0.8, fields=5, jobs=2, out="two")) == str(advised(0.8, fields=5, out="one"))
 
 
@@ -422,7 +422,7 @@ def rows_of(folder):
 def test_finished_advice_repeats_no_run_and_can_be_extended(monkeypatch):
     first = str(advised(0.8))
     with monkeypatch.context() as patched:
-        patched.setattr("fieldbo.runs.advice.table.tried", None)
+        patched.setattr("fieldbo.runs.advice.trial.tried", None)
         assert str(advised(0.8)) == first
     before = rows_of("out")
     advised(0.8, probability=0.5)

@@ -22,11 +22,11 @@ from fieldbo.policies.choice import best_affordable, leading
 from fieldbo.policies.contract import State
 from fieldbo.record.record import Record
 from fieldbo.results.curve import Scorer
-from fieldbo.runs.explanation.explain import explain
-from fieldbo.runs.explanation.words import reasons_for
+from fieldbo.runs.explain import explain
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import mission_of
 from fieldbo.runs.loop import Interrupted
+from fieldbo.runs.reasons import reasons_for
+from fieldbo.runs.replay import mission_of
 from fieldbo.runs.runner import run
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_mission
@@ -577,7 +577,7 @@ def reading(order, value):
 
 
 def test_truvar_records_three_sites_with_their_exact_scores():
-    agent = fieldbo.Agent(fieldbo.load_mission("gp-lake-truvar"))
+    agent = fieldbo.Agent(fieldbo.load_mission("gp-lake"))
     for value in (0.3, -0.2, 0.1):
         agent.tell(reading(agent.ask(), value))
     policy, state = agent.mission.policy, agent._asked(0)
@@ -593,7 +593,7 @@ def test_truvar_records_three_sites_with_their_exact_scores():
 
 
 def test_truvar_records_the_polished_site():
-    agent = fieldbo.Agent(fieldbo.load_mission("se-optimum-truvar"))
+    agent = fieldbo.Agent(fieldbo.load_mission("se-optimum", {"policy": {"kind": "truvar"}}))
     moved = 0
     for value in (0.3, -0.2, 0.1, 0.4, 0.2, -0.1):
         order = agent.ask()

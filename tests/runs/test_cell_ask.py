@@ -12,7 +12,7 @@ from small_files import mission_text
 
 import fieldbo
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.runs.explanation.explain import explain
+from fieldbo.runs.explain import explain
 from fieldbo.runs.folder import begin
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.runner import run

@@ -19,12 +19,18 @@ from waiting import SLOW_S, until
 
 from fieldbo.errors import InputError
 from fieldbo.results.metrics import BEST_REGRET, F1, REGRET
-from fieldbo.runs import comparison, parallel
-from fieldbo.runs.comparison import Case, compare, prepared
-from fieldbo.runs.comparison_pictures import profile_figure
-from fieldbo.runs.comparison_scores import calibration, differences_at, score_in, score_of, scores_at, targets
-from fieldbo.runs.comparison_table import COLUMNS, held, write_rows
-from fieldbo.runs.performance_profiles import performance_profiles
+from fieldbo.runs import comparison, trials
+from fieldbo.runs.comparison import COLUMNS, Case, compare, prepared, write_rows
+from fieldbo.runs.comparison_scores import (
+    calibration,
+    differences_at,
+    performance_profiles,
+    profile_figure,
+    score_in,
+    score_of,
+    scores_at,
+    targets,
+)
 from fieldbo.runs.runner import run
 
 WORLD = world_text(("x", 0, 10, 6), ("y", 0, 10, 6), title="a field of 36 sites")
@@ -189,10 +195,10 @@ def test_overrides_apply_to_every_mission_and_to_the_digest():
 def test_a_mission_that_fails_leaves_the_finished_runs_in_the_table(monkeypatch):
     real = comparison._run_case
 
-    def failing(case, overrides, mark):
-        if case.mission == "random.toml":
+    def failing(task):
+        if task[0].mission == "random.toml":
             raise KeyboardInterrupt
-        return real(case, overrides, mark)
+        return real(task)
 
     monkeypatch.setattr(comparison, "_run_case", failing)
     with pytest.raises(KeyboardInterrupt):
@@ -256,9 +262,13 @@ def test_a_second_process_on_the_same_table_loses_no_rows(comparing):
 def test_tables_of_one_stem_have_their_own_locks_and_leave_other_lock_files_alone():
     Path("poetry.lock").write_text("of Poetry")
     Path(".b.csv.lock").write_text("of another program")
-    with held(Path("poetry.csv")), held(Path("poetry.txt")), held(Path("b.csv")):
+    with (
+        trials.hold_table(Path("poetry.csv")),
+        trials.hold_table(Path("poetry.txt")),
+        trials.hold_table(Path("b.csv")),
+    ):
         assert Path(".poetry.csv.lock").exists()
-        with pytest.raises(InputError, match="another process"), held(Path("poetry.csv")):
+        with pytest.raises(InputError, match="another process"), trials.hold_table(Path("poetry.csv")):
             pass
     locks = {file.name: file.read_text() for file in Path().glob("*lock")}
     assert locks == {"poetry.lock": "of Poetry", ".b.csv.lock": "of another program"}
@@ -449,7 +459,7 @@ def test_the_calibration_is_a_mean_over_finished_runs():
 
 @pytest.mark.slow
 def test_compiled_loops_of_a_job_use_one_thread():
-    with ProcessPoolExecutor(1, get_context("spawn"), initializer=parallel._one_numba_thread) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=trials._one_numba_thread) as pool:
         assert pool.submit(numba_threads).result() == 1
 
 
@@ -534,14 +544,14 @@ def test_the_command_prints_paired_differences_from_the_first_mission(said):
 
 def test_missions_with_different_cost_units_are_not_compared(tmp_path):
     with pytest.raises(InputError, match="different cost units"):
-        compare(["lake-random", "lake-level-set-unit-cost"], 1, 1, tmp_path / "t.csv")
+        compare(["lake-level-set", "lake-level-set-unit-cost"], 1, 1, tmp_path / "t.csv")
     assert not (tmp_path / "t.csv").exists()
 
 
 @pytest.mark.parametrize("override", [{"draw": 1}, {"seed": 1}, {"agent": {"start": [0, 0]}}], ids=str)
 def test_draw_seed_and_start_can_not_be_overridden(tmp_path, override):
     with pytest.raises(InputError, match="a comparison sets"):
-        compare(["lake-random"], 1, 1, tmp_path / "t.csv", override)
+        compare(["lake-level-set"], 1, 1, tmp_path / "t.csv", override)
 
 
 # -- performance profiles ----------------------------------------------------------------------------------

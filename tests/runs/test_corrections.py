@@ -24,11 +24,10 @@ from fieldbo.errors import InputError
 from fieldbo.messages import Correction, Fitted, Lost, Observation, Query, Rejected, from_plain, to_plain
 from fieldbo.policies.control_sets.subsets import Subsets
 from fieldbo.record.record import Record
-from fieldbo.runs.correction import correct_run
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import load_run, mission_of
 from fieldbo.runs.loop import Interrupted
-from fieldbo.runs.runner import resume, run
+from fieldbo.runs.replay import load_run, mission_of
+from fieldbo.runs.runner import correct_run, resume, run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.dialogue import parts_of
@@ -364,7 +363,7 @@ def test_bounds_drawn_from_a_wrong_reading_are_forgotten():
 
 def test_the_arms_of_a_chain_are_equally_probable_after_a_correction_and_losses_have_the_right_unit():
     lambo = {"policy": {"kind": "lambo", "candidates": 64}, "model": {"learn": False}}
-    agent = Agent(fieldbo.load_mission("cell-hartmann-6-lambo", lambo))
+    agent = Agent(fieldbo.load_mission("cell-hartmann-6", lambo))
     values = iter([1.0, WRONG, *np.linspace(1.0, 2.0, 20)])
     while agent.memory is None or agent.memory["step"] < 4:
         agent.tell(agent.ask().observed(next(values), noise_variance=1e-4))

@@ -10,7 +10,7 @@ import pytest
 from fieldbo.messages import Action, Command, Query
 from fieldbo.record import store
 from fieldbo.record.record import Record
-from fieldbo.runs import commands
+from fieldbo.runs.steer import append
 
 FULL = 2  # of PRAGMA synchronous: SQLite forces its files to disk at the end of each transaction
 
@@ -79,5 +79,5 @@ def test_each_order_forces_its_rows_and_their_count_to_disk(tmp_path, forced, le
 
 
 def test_a_command_is_forced_to_disk(tmp_path, levels):
-    commands.append(tmp_path / "commands.sqlite", Command("c", Action.PAUSE))
+    append(tmp_path / "commands.sqlite", Command("c", Action.PAUSE))
     assert set(levels) == {FULL}

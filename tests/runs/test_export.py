@@ -32,9 +32,10 @@ from fieldbo.messages import GoHome, Lost, Observation, Query, Rejected, Telemet
 from fieldbo.policies.baselines import Random
 from fieldbo.record.record import Record
 from fieldbo.record.store import ORDERS
-from fieldbo.runs.export import FORMATS, Recorded, export, geojson, mcap, netcdf, read_run
+from fieldbo.runs.export import FORMATS, Recorded, export, raster, read_run, vector
+from fieldbo.runs.export import log as export_log
+from fieldbo.runs.export.log import Places
 from fieldbo.runs.export.placement import Placement
-from fieldbo.runs.export.places import Places
 from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run
 from fieldbo.testing import small_mission
@@ -113,7 +114,7 @@ def lake(tmp_path_factory):
 def cell(tmp_path_factory):
     """A run of a factory cell with free variables."""
     few = {"agent": {"max_steps": 12}, "model": {"learn": False}}
-    return made(tmp_path_factory.mktemp("cell") / "cell-1", "cell-growth-etc", few)
+    return made(tmp_path_factory.mktemp("cell") / "cell-1", "cell-growth", {**few, "policy": {"kind": "etc"}})
 
 
 @dataclass
@@ -372,7 +373,7 @@ def test_each_vehicle_has_a_path(tmp_path):
     frame = replace(Frame.usual(mission.world.domain.axes), origin=Origin(**ORIGIN))
     recorded = Recorded(tmp_path, mission, "r", began, rows, frame)
 
-    for name, content in (geojson.files(recorded) | netcdf.files(recorded)).items():
+    for name, content in (vector.encode_geojson(recorded) | raster.encode_netcdf(recorded)).items():
         (tmp_path / name).write_bytes(content)
 
     of = {query.id: query.vehicle for query in result.queries}
@@ -562,7 +563,7 @@ def test_each_belief_equals_that_of_the_agent_at_the_time(log, recorded):
 
 
 def test_the_number_of_beliefs_in_a_long_run_is_limited(lake, tmp_path, monkeypatch):
-    monkeypatch.setattr(mcap, "_MOST_BELIEFS", 4)
+    monkeypatch.setattr(export_log, "_MOST_BELIEFS", 4)
 
     (file,) = export(lake, ["mcap"], tmp_path)
 
@@ -593,7 +594,7 @@ def test_grid_cells_are_centred_on_their_sites_for_any_orientation(layout, beari
     ground = Frame(bearing=bearing, **layout[0]).over(domain.axes)
     values = np.arange(1.0, domain.size + 1)
 
-    message = Places(domain, ground).belief({"mean": values}, mcap._stamp(7))
+    message = Places(domain, ground).belief({"mean": values}, export_log._stamp(7))
 
     places, layers = cells(decoded(message))
     defined = np.isfinite(layers[:, 0])
@@ -625,7 +626,7 @@ def test_sites_that_are_not_a_plane_grid_become_a_point_cloud(domain):
     ground = Frame.usual(domain.axes).over(domain.axes)
     mean, sd = np.arange(domain.size) + 0.5, np.full(domain.size, 0.25)
 
-    cloud = decoded(Places(domain, ground).belief({"mean": mean, "sd": sd}, mcap._stamp(7)))
+    cloud = decoded(Places(domain, ground).belief({"mean": mean, "sd": sd}, export_log._stamp(7)))
 
     assert [field.name for field in cloud.fields] == ["x", "y", "z", "mean", "sd"]
     rows = np.frombuffer(cloud.data, "<f4").reshape(domain.size, -1)

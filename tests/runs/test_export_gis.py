@@ -25,9 +25,9 @@ from fieldbo.domain.frame import Frame, Origin
 from fieldbo.errors import InputError
 from fieldbo.messages import Observation, Telemetry
 from fieldbo.results.metrics import SURE
-from fieldbo.runs.export import FORMATS, export, geotiff, gpkg, read_run
-from fieldbo.runs.export.features import track
-from fieldbo.runs.export.markup import added, encoded
+from fieldbo.runs.export import FORMATS, export, raster, read_run, vector
+from fieldbo.runs.export.layers import track
+from fieldbo.runs.export.vector import added, encoded
 from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run
 from fieldbo.vehicles.simulated import Simulated
@@ -342,7 +342,7 @@ def test_pixels_lie_on_their_sites_for_any_frame(placed_bay, layout, bearing, la
     recorded = placed_bay(frame)
     domain = domain_of(recorded)
 
-    content = geotiff.files(recorded)["map.tif"]
+    content = raster.encode_geotiff(recorded)["map.tif"]
 
     with rasterio.MemoryFile(content) as memory, memory.open() as file:
         mean = file.read(1)
@@ -556,7 +556,7 @@ def test_the_local_crs_of_a_frame_is_metric_and_lies_at_the_origin(bay, tmp_path
 
 
 def test_columns_that_differ_only_in_case_get_other_names():
-    assert gpkg._distinct(["value", "Value", "VALUE", "fid", "x"]) == [
+    assert vector._distinct(["value", "Value", "VALUE", "fid", "x"]) == [
         "value",
         "Value_2",
         "VALUE_3",
@@ -875,7 +875,7 @@ def test_a_world_without_a_crs_or_a_frame_is_an_error_that_says_what_is_missing(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["geotiff", "contours", "gpkg", "gpx", "kml"])
 def test_a_factory_cell_is_an_error(name, tmp_path):
-    loaded = fieldbo.load_mission("cell-airfoil-etc", {"agent": {"battery": 2}})
+    loaded = fieldbo.load_mission("cell-airfoil", {"policy": {"kind": "etc"}, "agent": {"battery": 2}})
     folder, record = begin(loaded, tmp_path / "run")
     with record:
         run(loaded, [Simulated(loaded)], record)

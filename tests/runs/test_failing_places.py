@@ -11,9 +11,9 @@ from fieldbo.record.record import Record
 from fieldbo.record.store import ORDERS
 from fieldbo.results.plot.maps import layer_picture
 from fieldbo.runs import folder as folders
-from fieldbo.runs.explanation.explain import explain
+from fieldbo.runs.explain import explain
 from fieldbo.runs.export import read_run
-from fieldbo.runs.load import load_run, mission_of
+from fieldbo.runs.replay import load_run, mission_of
 from fieldbo.runs.runner import resume, run
 
 WORLD = """

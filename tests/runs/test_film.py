@@ -17,8 +17,8 @@ from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.results.plot import Film, Moment, figures, films
 from fieldbo.runs import film
-from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.folder import begin
+from fieldbo.runs.steer import append, commands_file
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def undrawn(monkeypatch, unplaced):
 def folder(tmp_path_factory):
     """A run that ended after seven steps."""
     few = {"agent": {"battery": 800, "max_steps": 7}, "model": {"learn": False}}
-    mission = fieldbo.load_mission("lake-truvar", few)
+    mission = fieldbo.load_mission("lake-level-set", {"policy": {"kind": "truvar"}, **few})
     folder, record = begin(mission, tmp_path_factory.mktemp("runs") / "lake-1")
     with record:
         fieldbo.run(mission, record=record)
@@ -178,7 +178,9 @@ def test_a_cell_has_no_map_to_film():
 
 
 def test_a_run_without_a_step_is_an_error(tmp_path):
-    folder, record = begin(fieldbo.load_mission("lake-truvar"), tmp_path / "lake-1")
+    folder, record = begin(
+        fieldbo.load_mission("lake-level-set", {"policy": {"kind": "truvar"}}), tmp_path / "lake-1"
+    )
     record.close()
     with pytest.raises(InputError, match="no step yet"):
         fieldbo.animate(folder, tmp_path / "a.gif")

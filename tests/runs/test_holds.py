@@ -17,10 +17,10 @@ from fieldbo.errors import InputError
 from fieldbo.messages import Action, Telemetry
 from fieldbo.mission.rules import Hold, Zone
 from fieldbo.record.record import Record
-from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.folder import begin
 from fieldbo.runs.holds import Holds
 from fieldbo.runs.runner import resume, run
+from fieldbo.runs.steer import append, commands_file
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.load import check_new
 

@@ -10,9 +10,9 @@ from tiers import swept
 
 import fieldbo
 from fieldbo.messages import to_plain
-from fieldbo.runs.correction import correct_run
 from fieldbo.runs.export import export
-from fieldbo.runs.load import mission_of
+from fieldbo.runs.replay import mission_of
+from fieldbo.runs.runner import correct_run
 
 FOLDERS = sorted(p.parent for p in (TESTS / "old_runs").glob("*/*/expected.json"))
 TOLERANCE = {"rtol": 1e-6, "atol": 1e-9}  # other processors round otherwise

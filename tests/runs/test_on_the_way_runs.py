@@ -22,8 +22,8 @@ from fieldbo.record.record import Record
 from fieldbo.results import plot
 from fieldbo.runs.export import export
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import load_run
 from fieldbo.runs.loop import Interrupted
+from fieldbo.runs.replay import load_run
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.simulated import Simulated

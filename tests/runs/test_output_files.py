@@ -16,7 +16,7 @@ from fieldbo.mission.load import load_mission
 from fieldbo.record import record as record_module
 from fieldbo.runs import folder as folders
 from fieldbo.runs.folder import begin, next_folder
-from fieldbo.runs.load import load_run
+from fieldbo.runs.replay import load_run
 
 
 @pytest.mark.parametrize("name", [".", "", "/", "folder", "missing/file", "a\0b"])

@@ -8,7 +8,8 @@ import pytest
 from fieldbo.agent.agent import Agent
 from fieldbo.policies.choice import best_affordable
 from fieldbo.policies.contract import Policy
-from fieldbo.runs.explanation.words import best_of, details
+from fieldbo.runs.explain import details
+from fieldbo.runs.reasons import best_of
 from fieldbo.testing import small_mission
 
 KEYS = [

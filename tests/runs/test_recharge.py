@@ -32,12 +32,11 @@ from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.paths.informative import InformativePath
 from fieldbo.record.record import Record
-from fieldbo.runs.comparison import compare
-from fieldbo.runs.comparison_table import COLUMNS
-from fieldbo.runs.explanation.explain import explain
+from fieldbo.runs.comparison import COLUMNS, compare
+from fieldbo.runs.explain import explain
 from fieldbo.runs.export import export
 from fieldbo.runs.folder import begin, save
-from fieldbo.runs.load import load_run, mission_of
+from fieldbo.runs.replay import load_run, mission_of
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission
 
@@ -182,9 +181,9 @@ def test_a_path_is_planned_anew_with_each_battery():
 @pytest.mark.parametrize("mission", ["lake-level-set", pytest.param("gp-lake", marks=pytest.mark.sweep)])
 def test_three_batteries_on_a_lake_answer_better_than_one(mission):
     table = {"battery": 500.0, "home": [0.0, 0.0], "recharge": {"takes_s": 600, "batteries": 3}}
-    name = {"gp-lake": "gp-lake-tour"}.get(mission, mission)
-    three = run(fieldbo.load_mission(name, {"agent": table, **KNOWN}))
-    one = run(fieldbo.load_mission(name, {"agent": {"battery": 500.0, "home": [0.0, 0.0]}, **KNOWN}))
+    tours = {"policy": {"kind": "tour"}, **KNOWN}
+    three = run(fieldbo.load_mission(mission, {"agent": table, **tours}))
+    one = run(fieldbo.load_mission(mission, {"agent": {"battery": 500.0, "home": [0.0, 0.0]}, **tours}))
     assert three.accounts[0].batteries_used == 3
     assert max(spent_by_battery(three).values()) <= 500.0
     assert three.f1 > one.f1

@@ -26,10 +26,9 @@ from fieldbo.cli.run import continuing
 from fieldbo.errors import InputError, RecordError, VehicleError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Rejected, Telemetry
 from fieldbo.mission.rules import StopRule
-from fieldbo.policies.baselines import Lawnmower, Random
+from fieldbo.policies.baselines import GCHK, Lawnmower, Random, Straddle
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.control_sets.subsets import Subsets
-from fieldbo.policies.level_set.rivals import GCHK, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.optimum.myopic import EI
 from fieldbo.record.record import Record
@@ -38,8 +37,8 @@ from fieldbo.results import result as outcome
 from fieldbo.results.curve import Scorer
 from fieldbo.runs import folder as folders
 from fieldbo.runs.folder import begin
-from fieldbo.runs.load import load_run, mission_of, notes
 from fieldbo.runs.loop import BrokenOffError, Interrupted
+from fieldbo.runs.replay import load_run, mission_of, notes
 from fieldbo.runs.runner import resume, run
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_chain, small_mission
@@ -650,7 +649,9 @@ def test_the_right_to_write_ends_with_the_process(tmp_path):
 def folder(tmp_path, monkeypatch):
     """A run folder whose run was interrupted after a few orders."""
     monkeypatch.chdir(tmp_path)
-    mission = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 900}, **KNOWN})
+    mission = fieldbo.load_mission(
+        "lake-level-set", {"policy": {"kind": "straddle"}, "agent": {"battery": 900}, **KNOWN}
+    )
     place, record = begin(mission)
     with record:
         killed_after(record, 7)
@@ -664,7 +665,17 @@ def test_the_command_reaches_the_same_end_as_an_uninterrupted_run(folder, comman
     assert (code, err) == (0, "")
     assert f"Resuming {folder.name} after 4 orders" in out
     known = ("--set", "model.learn=false")
-    command("run", "lake-straddle", "--battery", "900", *known, "--out", f"other/{folder.name}")
+    command(
+        "run",
+        "lake-level-set",
+        "--policy",
+        "straddle",
+        "--battery",
+        "900",
+        *known,
+        "--out",
+        f"other/{folder.name}",
+    )
     for name in ("observations.csv", "curve.csv", "ledger.csv", "path.csv", "summary.json"):
         assert (folder / name).read_text() == Path("other", folder.name, name).read_text()
 
@@ -794,7 +805,9 @@ def test_by_hand_the_command_asks_the_outstanding_order_again(folder):
             input=typed, capture_output=True, text=True, timeout=SLOW_S, check=False,
         )  # fmt: skip
 
-    first = hand("run", "lake-straddle", "--by-hand", "--out", "h", typed="\n1.5\n\n\n2.5\n\n")
+    first = hand(
+        "run", "lake-level-set", "--policy", "straddle", "--by-hand", "--out", "h", typed="\n1.5\n\n\n2.5\n\n"
+    )
     assert first.returncode == 130
     assert "fieldbo resume h" in first.stdout
     again = hand("resume", "h", typed="\n0.75\n\n")
@@ -809,7 +822,7 @@ def test_by_hand_the_command_asks_the_outstanding_order_again(folder):
 
 def test_runs_lists_the_state_of_each_run(folder, said_of_runs):
     [line] = said_of_runs()
-    assert line[:2] == [folder.name, "lake-straddle"]
+    assert line[:2] == [folder.name, "lake-level-set"]
     assert line[4:] == ["can", "be", "resumed", "4", "3", *line[9:]]
     with Record(folder / "run.sqlite") as record:
         record.claim()
@@ -849,7 +862,7 @@ def test_a_run_is_loaded_from_its_folder(folder):
     assert state.end_reason is None
     assert len(state.curve) == 3
     assert list(state.outstanding) == [f"{folder.name}/3"]
-    assert state.mission.name == "lake-straddle"
+    assert state.mission.name == "lake-level-set"
     before = contents(folder)
     result = state.result()
     assert len(result.values) == 3
@@ -933,7 +946,7 @@ def test_a_simulated_run_is_not_resumed_with_a_robot(folder, command):
 
 
 def test_another_robot_continues_the_session_of_the_run(folder):
-    mission = fieldbo.load_mission("lake-straddle")
+    mission = fieldbo.load_mission("lake-level-set", {"policy": {"kind": "straddle"}})
     [begun] = [recorded_settings("mqtt")]
     [same] = continuing(mission, [begun], [])
     [other] = continuing(mission, [begun], ["mqtt"])
@@ -942,7 +955,11 @@ def test_another_robot_continues_the_session_of_the_run(folder):
 
 def test_as_many_vehicles_continue_a_run_as_began_it():
     with pytest.raises(InputError, match="2 vehicles for a run with 1"):
-        continuing(fieldbo.load_mission("lake-straddle"), [recorded_settings("mqtt")], ["mqtt", "mqtt"])
+        continuing(
+            fieldbo.load_mission("lake-level-set", {"policy": {"kind": "straddle"}}),
+            [recorded_settings("mqtt")],
+            ["mqtt", "mqtt"],
+        )
 
 
 @pytest.mark.slow
@@ -951,7 +968,9 @@ def test_a_resumed_run_stays_with_its_new_vehicle(tmp_path, monkeypatch, command
     monkeypatch.setattr(sys, "stdin", StringIO())  # the end of the input is a Ctrl-C
     boat = ROOT / "vehicles" / "boat-mqtt.toml"
     begun = recorded_settings(str(boat))
-    place, record = begin(fieldbo.load_mission("lake-straddle"), vehicles=[begun])
+    place, record = begin(
+        fieldbo.load_mission("lake-level-set", {"policy": {"kind": "straddle"}}), vehicles=[begun]
+    )
     record.close()
 
     assert command("resume", place, "--vehicle", "by-hand")[0] == 130
@@ -966,7 +985,10 @@ def test_a_resumed_run_stays_with_its_new_vehicle(tmp_path, monkeypatch, command
 def test_a_vehicle_that_does_not_answer_does_not_replace_the_one_of_a_run(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     Path("deaf.toml").write_text('format = 1\n[link]\nkind = "mqtt"\nport = 1\n[watch]\nconnect_s = 0.2\n')
-    place, record = begin(fieldbo.load_mission("lake-straddle"), vehicles=[recorded_settings("by-hand")])
+    place, record = begin(
+        fieldbo.load_mission("lake-level-set", {"policy": {"kind": "straddle"}}),
+        vehicles=[recorded_settings("by-hand")],
+    )
     record.close()
     assert command("resume", place, "--vehicle", "deaf.toml")[0] == 2
     with Record(place / "run.sqlite") as record:
@@ -1000,7 +1022,9 @@ class Thirsty(Simulated):
 
 def test_runs_lists_the_battery_spent_by_the_ledger(tmp_path, monkeypatch, said_of_runs):
     monkeypatch.chdir(tmp_path)
-    mission = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 900}, **KNOWN})
+    mission = fieldbo.load_mission(
+        "lake-level-set", {"policy": {"kind": "straddle"}, "agent": {"battery": 900}, **KNOWN}
+    )
     folder, record = begin(mission)
     with record:
         result = run(mission, [Thirsty(mission)], record)
@@ -1060,7 +1084,7 @@ def test_a_run_that_can_not_begin_leaves_no_folder(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Record, "create", refuse)
     with pytest.raises(InputError, match="disk is full"):
-        begin(fieldbo.load_mission("lake-straddle"), tmp_path / "r")
+        begin(fieldbo.load_mission("lake-level-set", {"policy": {"kind": "straddle"}}), tmp_path / "r")
     assert not (tmp_path / "r").exists()
 
 

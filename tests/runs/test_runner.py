@@ -30,8 +30,7 @@ from fieldbo.messages import (
     to_plain,
 )
 from fieldbo.mission.files import toml_text
-from fieldbo.policies.baselines import Lawnmower, Random
-from fieldbo.policies.level_set.rivals import GCHK, Straddle
+from fieldbo.policies.baselines import GCHK, Lawnmower, Random, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.record.record import Record
 from fieldbo.runs.folder import begin
@@ -252,9 +251,15 @@ def test_a_live_world_has_no_f1_and_needs_a_vehicle():
 
 
 def test_a_mission_can_be_given_by_name_or_path(tmp_path):
-    result = fieldbo.run("lake-random")
-    assert result.mission.name == "lake-random"
-    text = toml_text(dict(fieldbo.load_mission("lake-random", {"agent": {"max_steps": 2}}).settings))
+    result = fieldbo.run("lake-level-set-unit-cost")
+    assert result.mission.name == "lake-level-set-unit-cost"
+    text = toml_text(
+        dict(
+            fieldbo.load_mission(
+                "lake-level-set", {"policy": {"kind": "random"}, "agent": {"max_steps": 2}}
+            ).settings
+        )
+    )
     (tmp_path / "two.toml").write_text(text)
     assert len(fieldbo.run(tmp_path / "two.toml").queries) == 2
 
@@ -644,7 +649,10 @@ def test_pending_queries_lower_variances_but_classify_no_site():
 
 
 def test_a_policy_replaced_after_loading_is_named_in_results_but_gets_no_run_folder(tmp_path):
-    loaded = fieldbo.load_mission("lake-straddle", {"agent": {"battery": 300}, "model": {"learn": False}})
+    loaded = fieldbo.load_mission(
+        "lake-level-set",
+        {"policy": {"kind": "straddle"}, "agent": {"battery": 300}, "model": {"learn": False}},
+    )
     replaced = replace(loaded, policy=GCHK())
 
     assert fieldbo.run(replaced).summary()["policy"] == "GCHK"

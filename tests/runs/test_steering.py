@@ -26,13 +26,11 @@ from fieldbo.messages import Action, Command, Lost, Query, Telemetry, from_plain
 from fieldbo.mission.shapes import areas_in
 from fieldbo.record.record import Record
 from fieldbo.results.tables import ledger_table
-from fieldbo.runs.commands import append
-from fieldbo.runs.explanation.words import command_text
 from fieldbo.runs.folder import begin
 from fieldbo.runs.loop import Stopped
 from fieldbo.runs.runner import resume, run
 from fieldbo.runs.state import RunState
-from fieldbo.runs.steer import steer
+from fieldbo.runs.steer import append, command_text, steer
 from fieldbo.testing import SteppedClock, small_mission
 
 

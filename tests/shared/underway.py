@@ -8,9 +8,9 @@ import numpy as np
 
 from fieldbo.messages import Command, Observation, Query, Rejected
 from fieldbo.record.record import Record
-from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.loop import Stopped
 from fieldbo.runs.runner import run
+from fieldbo.runs.steer import append, commands_file
 from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world.world import driven

@@ -10,9 +10,9 @@ import pytest
 from fieldbo.errors import InputError
 from fieldbo.messages import Answer, Correction, Observation, Query, Rejected, from_plain, kind_of, to_plain
 from fieldbo.record.record import Record
-from fieldbo.runs.commands import append, commands_file
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.runner import resume, run
+from fieldbo.runs.steer import append, commands_file
 from fieldbo.testing.small import small_cell, small_mission
 from fieldbo.vehicles.by_form import ByForm
 

@@ -14,7 +14,7 @@ import fieldbo
 from fieldbo.messages import Query
 from fieldbo.mission.prior import Prior
 from fieldbo.runs.folder import as_carried_out
-from fieldbo.runs.load import load_run
+from fieldbo.runs.replay import load_run
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.by_hand import ByHand
 

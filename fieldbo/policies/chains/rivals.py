@@ -26,7 +26,8 @@ from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.acquisition import in_unit, log_unit
 from fieldbo.policies.candidates import incumbent
-from fieldbo.policies.chains.box_search import (
+from fieldbo.policies.chains.boxes import (
+    Boxes,
     BoxOptima,
     best_of_boxes,
     lazy_boxes,
@@ -34,9 +35,7 @@ from fieldbo.policies.chains.box_search import (
     needs_modules,
     upper_bound,
 )
-from fieldbo.policies.chains.lambo import lcb_beta
-from fieldbo.policies.chains.partition import Boxes
-from fieldbo.policies.chains.reasons import changed_modules, modular_costs
+from fieldbo.policies.chains.lambo import changed_modules, lcb_beta, modular_costs
 from fieldbo.policies.choice import leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, Policy, State
 from fieldbo.validation import settings

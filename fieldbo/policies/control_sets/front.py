@@ -44,10 +44,8 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.belief.kernels import Stationary
 from fieldbo.belief.posterior import Belief
 from fieldbo.policies.contract import Decision, Memory, State
-from fieldbo.policies.control_sets.base import GainPolicy
-from fieldbo.policies.control_sets.bounds import sets_described
-from fieldbo.policies.control_sets.expectation import Expected, WithGradient
-from fieldbo.policies.control_sets.plays import (
+from fieldbo.policies.control_sets.base import (
+    GainPolicy,
     PlainSettings,
     PlayCounts,
     Proposal,
@@ -56,9 +54,10 @@ from fieldbo.policies.control_sets.plays import (
     remember,
     settings_array,
 )
-from fieldbo.policies.control_sets.precision import Precision
+from fieldbo.policies.control_sets.expectation import Expected, Precision, WithGradient
 from fieldbo.policies.control_sets.rivals import groups_by_size
 from fieldbo.policies.control_sets.search import ControlSetSearch
+from fieldbo.policies.control_sets.subsets import sets_described
 from fieldbo.validation import settings
 
 PLAYS, SHARE = 50, 0.05

@@ -28,10 +28,15 @@ from fieldbo.belief.posterior import Belief
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import PolicyError
 from fieldbo.policies.contract import Decision, Memory, State
-from fieldbo.policies.control_sets.base import ControlSetPolicy
-from fieldbo.policies.control_sets.expectation import Expected, WithGradient
-from fieldbo.policies.control_sets.plays import PlayCounts, Proposal, by_set, ranked, remember
-from fieldbo.policies.control_sets.precision import Precision
+from fieldbo.policies.control_sets.base import (
+    ControlSetPolicy,
+    PlayCounts,
+    Proposal,
+    by_set,
+    ranked,
+    remember,
+)
+from fieldbo.policies.control_sets.expectation import Expected, Precision, WithGradient
 from fieldbo.policies.control_sets.search import ControlSetSearch
 from fieldbo.validation import settings
 

@@ -19,9 +19,8 @@ from fieldbo.domain.search import around
 from fieldbo.messages import Query, Rejected
 from fieldbo.policies.candidates import known_exactly
 from fieldbo.policies.contract import State
-from fieldbo.policies.control_sets.expectation import Expected, WithGradient
-from fieldbo.policies.control_sets.plays import PlainSettings, Proposal, ranked, settings_array
-from fieldbo.policies.control_sets.precision import Precision
+from fieldbo.policies.control_sets.base import PlainSettings, Proposal, ranked, settings_array
+from fieldbo.policies.control_sets.expectation import Expected, Precision, WithGradient
 
 SetFunction = Callable[[int, Array], WithGradient]
 """A function of a control set and points (P, d): values and gradients."""

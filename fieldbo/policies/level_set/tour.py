@@ -1,29 +1,192 @@
 """Policies that remove the expected risk of misclassification: one reading, or a whole tour, at a time.
 
 The variance that readings leave does not depend on their values, so that what a tour is expected to remove is
-known before it begins; see :mod:`fieldbo.policies.level_set.risk`.
+known before it begins; see :mod:`fieldbo.policies.level_set.risk`. If the vehicle also reads on the way, the
+many readings of a move are represented by a few, spread evenly over the way and taken at the nearest sites,
+which together weigh as much.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
+from scipy.linalg import solve_triangular
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.lookahead import Whole
+from fieldbo.belief.readings import LEAST_NOISE
+from fieldbo.belief.surface import Surface
 from fieldbo.costs.base import CostModel
+from fieldbo.costs.on_the_way import read_on_moves
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.choice import best_pair, leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, State
-from fieldbo.policies.level_set.moves import on_a_tour, with_way
-from fieldbo.policies.level_set.outlook import Outlook
-from fieldbo.policies.level_set.risk import ByRisk, Risk, floored
+from fieldbo.policies.level_set.risk import ByRisk, Risk, coefficients_at, drop_of, floored
 from fieldbo.policies.tour_plan import LEAST_SHARE, TourCosts, planned
 from fieldbo.validation import settings
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
+
+
+_POINTS = 6
+"""Readings that represent those of one move."""
+
+_BEST, _SPREAD = 100, 100
+"""Moves that are looked at: those with the best reading at their end per cost, and some everywhere."""
+
+
+class Readings(NamedTuple):
+    """Readings at some sites: `rows` (m,), their indices, and `noise` (m,), their noise variances."""
+
+    rows: Whole
+    noise: Array
+
+
+def with_way(state: State, risk: Risk, noise: Array, value: Array, able: Mask) -> Array:
+    """Return what moves are expected to remove of the risk (N,), with all that is read on the way.
+
+    Parameters
+    ----------
+    state : State
+        Of a mission whose sensor reads on the way.
+    risk : Risk
+    noise : (N,) array
+        Noise variance of a reading at each site.
+    value : (N,) array
+        What the reading at the end of each move removes: a bound that stands for moves not looked at.
+    able : (N,) bool array
+        The moves that can be chosen.
+    """
+    rows = np.flatnonzero(able)
+    if state.sensor.along is None or state.cost is None or not len(rows) or not len(risk.members):
+        return value
+    rate = value[rows] / state.costs()[rows]
+    best = np.argsort(-rate, kind="stable")[:_BEST]
+    spread = np.linspace(0, len(rows) - 1, min(_SPREAD, len(rows))).round().astype(int)
+    rows = rows[np.union1d(best, spread)]
+    ways = read_on_moves(
+        state.cost, state.sensor.along, state.position, state.domain.sites[rows], state.time_s
+    )
+    from scipy.spatial import cKDTree
+
+    tree, extent = cKDTree(state.domain.sites / state.domain.extent), state.domain.extent
+    sets = [_readings(tree, way / extent, int(row), noise) for way, row in zip(ways, rows, strict=True)]
+    value = value.copy()
+    value[rows] = np.maximum(value[rows], removed(state.surface, risk, sets))
+    return value
+
+
+def on_a_tour(state: State, risk: Risk, noise: Array, stops: Whole) -> float:
+    """Return what a tour is expected to remove of the risk, with all that is read on the way.
+
+    Parameters
+    ----------
+    state, risk, noise
+        As for `with_way`.
+    stops : (k,) int array
+        Indices of the sites where it stops, in order.
+    """
+    from scipy.spatial import cKDTree
+
+    assert state.sensor.along is not None
+    assert state.cost is not None
+    sites, extent = state.domain.sites, state.domain.extent
+    tree, here, sets = cKDTree(sites / extent), state.position, list[Readings]()
+    for row in stops.tolist():
+        (way,) = read_on_moves(state.cost, state.sensor.along, here, sites[[row]], state.time_s)
+        sets.append(_readings(tree, way / extent, row, noise))
+        here = sites[row]
+    rows, noises = (np.concatenate(part) for part in zip(*sets, strict=True))
+    return float(removed(state.surface, risk, [Readings(rows, noises)])[0])
+
+
+def removed(surface: Surface, risk: Risk, sets: list[Readings]) -> Array:
+    """Return what each of some sets of readings is expected to remove of the risk, (M,)."""
+    rows, at = np.unique(np.concatenate([readings.rows for readings in sets]), return_inverse=True)
+    unit, R = surface.lookahead.unit, coefficients_at(risk.t)
+    with_members = risk.covariances(surface, rows).astype(float)
+    between, shares = surface.covariance(rows, rows) / unit, unit / surface.variance[risk.members]
+    gains, first = np.empty(len(sets)), 0
+    for k, readings in enumerate(sets):
+        columns = at[first : first + len(readings.rows)]
+        first += len(columns)
+        covariance = between[np.ix_(columns, columns)] + np.diag(readings.noise / unit)
+        factor = np.linalg.cholesky(covariance)
+        half = solve_triangular(factor, with_members[:, columns].T, lower=True, check_finite=False)
+        explained = np.minimum(1.0, np.einsum("ms,ms->s", half, half) * shares)
+        gains[k] = drop_of(R, explained).sum()
+    return risk.weight * np.maximum(gains, 0.0)
+
+
+def _readings(sites: cKDTree, way: Array, row: int, noise: Array) -> Readings:
+    """Return the readings that represent those on a way (k, d), and the one at its end."""
+    points = min(_POINTS, len(way))
+    if not points:
+        return Readings(np.array([row]), noise[[row]])
+    chosen = way[((np.arange(points) + 0.5) * len(way) / points).astype(int)]
+    near = sites.query(chosen)[1]
+    rows, counts = np.unique(near, return_counts=True)
+    share = np.clip(points / (len(way) * counts), LEAST_NOISE, 1.0)
+    return Readings(np.append(rows, row), np.append(share * noise[rows], noise[row]))
+
+
+class Outlook:
+    """What readings at a few candidates are expected to remove of the risk.
+
+    Parameters
+    ----------
+    surface : Surface
+    risk : Risk
+    sites : (W,) int array
+        The candidates: sites of the surface. One may come several times, with another noise.
+    noise : (W,) array
+        Noise variance of a reading at each, above 0.
+    """
+
+    def __init__(self, surface: Surface, risk: Risk, sites: Whole, noise: Array) -> None:
+        unit = surface.lookahead.unit
+        self._weight = risk.weight
+        self._with_members = risk.covariances(surface, sites)
+        self._covariances = surface.covariance(sites, sites) / unit
+        self._noise = noise / unit
+        self._rounding = np.float32(surface.lookahead.rounding)
+        self._shares = (unit / surface.variance[risk.members]).astype(np.float32)
+        self._drops = coefficients_at(risk.t).astype(np.float32)
+
+    def gains(self, stops: list[int]) -> tuple[Array, float]:
+        """Return what one more reading would remove after those at some stops, and what these remove.
+
+        Parameters
+        ----------
+        stops : list of int
+            Candidates.
+
+        Returns
+        -------
+        gains : (W,) array
+        removed : float
+        """
+        from fieldbo.policies.level_set._risk_loops import add_further_drops
+
+        gains, removed = np.zeros(len(self._noise)), np.zeros(len(self._shares), np.float32)
+        add_further_drops(
+            self._with_members,
+            self._covariances,
+            self._noise,
+            np.array(stops, dtype=int),
+            self._drops,
+            self._rounding,
+            self._shares,
+            gains,
+            removed,
+        )
+        return self._weight * np.maximum(gains, 0.0), self._weight * float(removed.sum(dtype=float))
+
 
 _BY_SAMPLE, _BY_MOVE = 150, 100  # candidates for a stop, by gain per sampling cost and per cost of the move
 

@@ -1,38 +1,265 @@
 """TruVaR: reduce the truncated variance of the sites in question, per unit of cost.
 
-Bogunovic, Scarlett, Krause and Cevher (2016), algorithm 1, for level sets and optima. For sets and epochs see
-:mod:`fieldbo.policies.level_set.confidence_sets`, for the score :mod:`fieldbo.policies.level_set.reduction`.
-The memory holds the epoch, and H and L as base64 of packed bits.
+Bogunovic, Scarlett, Krause and Cevher (2016), algorithm 1, for level sets and optima; the equations are
+theirs. The memory holds the epoch, and H and L as base64 of packed bits.
+
+===========  ==========================================================================
+``M``        sites in question: not yet classified, or potential maximisers
+``H, L``     sites inside and outside the level set; for an optimum, L holds the sites ruled out
+``u, l``     upper and lower confidence bounds, ``mu +- sqrt(beta) s``
+``i``        epoch; ``t`` counts readings from 1
+``beta``     ``a log(|D| t_i^2)``, t_i the first step of the epoch
+``eta``      target of the epoch for ``sqrt(beta) s``
+``r``        factor by which eta shrinks from epoch to epoch
+===========  ==========================================================================
+
+All in model units.
 """
 
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
-from typing import Annotated, Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.question import Optimum, ShareOfMaximum
+from fieldbo.belief.surface import Surface
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import Correction, EndReason, Event, Fitted, Observation, Query, Stop
 from fieldbo.policies.acquisition import truncated_variance_reduction
-from fieldbo.policies.choice import best_pair, leading, needs_positive_costs
+from fieldbo.policies.choice import LEADING, best_pair, highest, leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, Policy, State
-from fieldbo.policies.level_set.confidence_sets import (
-    Epoch,
-    Sets,
-    advanced_epoch,
-    beta_at,
-    potential_maximisers,
-    threshold_bounds,
-    updated_sets,
-)
-from fieldbo.policies.level_set.reduction import Anticipation, Reduction
 from fieldbo.validation import settings
+
+
+class Sets(NamedTuple):
+    """Sites in question, high sites and low sites, each (N,) bool."""
+
+    M: Mask
+    H: Mask
+    L: Mask
+
+
+class Epoch(NamedTuple):
+    """Number of the epoch, its beta and its eta."""
+
+    i: int
+    beta: float
+    eta: float
+
+
+def beta_at(a: float, n_candidates: int, t: int) -> float:
+    """Return ``a log(|D| t^2)`` (section 4).
+
+    Examples
+    --------
+    >>> round(beta_at(1.0, 2500, 1), 3)
+    7.824
+    """
+    return float(a * np.log(n_candidates * float(t) ** 2))
+
+
+def beta_in_theory(n_candidates: int, spent: float, least_cost: float, delta: float) -> float:
+    """Return ``2 log(|D| C^2 pi^2 / (6 delta c_min^2))`` (eq. 14), with C the cost spent.
+
+    Far more cautious than `beta_at`.
+
+    Examples
+    --------
+    >>> round(beta_in_theory(100, 50.0, 2.0, 0.1), 3)
+    27.686
+    """
+    steps = spent / least_cost
+    return float(2.0 * np.log(n_candidates * steps**2 * np.pi**2 / (6.0 * delta)))
+
+
+def updated_sets(
+    mu: Array, s: Array, h: float | tuple[float, float], beta: float, before: Sets, *, monotone: bool
+) -> Sets:
+    """Return the sets after classifying by the bounds ``mu +- sqrt(beta) s`` (eqs. 6 and 7); ties stay in M.
+
+    Parameters
+    ----------
+    mu, s : (N,) arrays
+    h : float or pair of float
+        The threshold, or the lowest and highest value that it may have.
+    beta : float
+    before : Sets
+    monotone : bool
+        True to keep classified sites as they are, False to classify all sites again.
+    """
+    width = np.sqrt(beta) * s
+    pessimistic, optimistic = h if isinstance(h, tuple) else (h, h)
+    high, low = mu - width > optimistic, mu + width < pessimistic
+    if not monotone:
+        return Sets(~(high | low), high, low)
+    return Sets(before.M & ~(high | low), before.H | (before.M & high), before.L | (before.M & low))
+
+
+def threshold_bounds(
+    mu: Array, s: Array, threshold_if: Callable[[float], float], beta: float
+) -> tuple[float, float]:
+    """Return the lowest and the highest threshold that the bounds of the field's maximum allow.
+
+    ``h_pes, h_opt = omega max l, omega max u`` over all sites (appendix A); equal for an explicit threshold.
+    """
+    width = np.sqrt(beta) * s
+    return threshold_if(float((mu - width).max())), threshold_if(float((mu + width).max()))
+
+
+def potential_maximisers(mu: Array, s: Array, beta: float, among: Mask | None = None) -> Mask:
+    """Return the sites (N,) whose upper bound reaches the highest lower bound, ``u >= max l`` (eq. 5).
+
+    Parameters
+    ----------
+    mu, s : (N,) arrays
+    beta : float
+    among : (N,) bool array, optional
+        Restricts the comparison to these sites.
+    """
+    width = np.sqrt(beta) * s
+    open_sites = np.ones(len(mu), dtype=bool) if among is None else among
+    return np.asarray(open_sites & (mu + width >= (mu - width)[open_sites].max()))
+
+
+def advanced_epoch(
+    s: Array,
+    M: Mask,
+    epoch: Epoch,
+    t: int,
+    *,
+    a: float,
+    n_candidates: int,
+    r: float = 0.1,
+    delta: float = 0.0,
+) -> Epoch:
+    """Return the epoch, advanced while all of M is certain enough (algorithm 1, lines 5 and 6).
+
+    ``sqrt(beta) max_M s <= (1 + delta) eta`` starts the next epoch, with t_i = t + 1. An empty M, or
+    ``eta = 0``, leaves the epoch as it is.
+    """
+    i, beta, eta = epoch
+    if not M.any() or eta <= 0:
+        return epoch
+    worst = float(s[M].max())
+    while eta > 0 and np.sqrt(beta) * worst <= (1.0 + delta) * eta:
+        i, eta, beta = i + 1, eta * r, beta_at(a, n_candidates, t + 1)
+        if worst == 0:
+            break
+    return Epoch(i, beta, eta)
+
+
+_BLOCK = 256  # sites scored at once in double precision
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """Eq. 3 over a surface: the reduction of the members' truncated variances, per unit of cost.
+
+    Parameters
+    ----------
+    members : (N,) bool array
+        The sites to sum over.
+    noise, cost : (N, K) arrays
+        Noise variance and cost (above 0) of a reading at each site and level.
+    able : (N, K) bool array
+        The pairs that can be chosen.
+    beta, eta : float
+    """
+
+    members: Mask
+    noise: Array
+    cost: Array
+    able: Mask
+    beta: float
+    eta: float
+
+    def scores(self, surface: Surface) -> Array:
+        """Return the scores (N, K), minus infinity for pairs that can be chosen but cannot lead.
+
+        Single precision, with its error bound, finds the pairs that may be among the leading ones; double
+        precision scores these again.
+        """
+        if not self.members.any():
+            return np.zeros_like(self.cost)
+        gains = surface.truncated_gains(self.members, self.noise, self.eta**2 / self.beta)
+        scores = self.beta * gains.value / self.cost
+        if not self.able.any():
+            return scores
+        slack = self.beta * gains.error / self.cost
+        lowest = (scores - slack)[self.able]
+        rank = -min(LEADING, lowest.size)
+        least = np.partition(lowest, rank)[rank]
+        in_question = self.able & (scores + slack >= least)
+        if least > 0 or gains.value[self.able].any():  # otherwise there is no gain anywhere: all are equal
+            scores[self.able & ~in_question] = -np.inf
+            rows, levels = np.nonzero(in_question)
+            scores[rows, levels] = self.exact(surface, rows, levels)
+        return scores
+
+    def exact(self, surface: Surface, rows: Any, levels: Any) -> Array:
+        """Return the scores (p,) of the pairs `rows` (p,), `levels` (p,), in double precision."""
+        gains = surface.exact_gains(rows, self.noise[rows, levels], self.members, self.eta**2 / self.beta)
+        return np.asarray(self.beta * gains / self.cost[rows, levels])
+
+    def batch(self, surface: Surface, k: int) -> list[tuple[int, int, float]]:
+        """Return the first k steps of the greedy cover as (site, level, score); a pair may come twice.
+
+        Members, beta, eta and costs stay as they are; the variances count earlier pairs as read.
+        """
+        chosen: list[tuple[int, int, float]] = []
+        for _ in range(k):
+            if chosen:
+                site, level, _ = chosen[-1]
+                surface = surface.believing(surface.candidates[site], self.noise[site, level])
+            scores = np.where(self.able, self.scores(surface), -np.inf)
+            flat = highest(scores.ravel())
+            if flat is None:
+                break
+            site, level = divmod(flat, scores.shape[1])
+            chosen.append((site, level, float(scores[site, level])))
+        return chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Anticipation(Reduction):
+    """Eq. 3 over the set that would remain: a site that a reading would classify counts in full.
+
+    The mean stands in for the unknown value (appendix A). All in double precision: error bounds do not cover
+    the jump of a site that leaves the set.
+
+    Parameters
+    ----------
+    leaves_below : (N,) array
+        Variance below which each site would be classified.
+    """
+
+    leaves_below: Array
+
+    def scores(self, surface: Surface) -> Array:
+        """Return the scores (N, K), in double precision."""
+        floor = self.eta**2 / self.beta
+        now, leaves = surface.variance[self.members], self.leaves_below[self.members]
+        # A site that would be classified already brings no gain.
+        before = np.where(now < leaves, 0.0, np.maximum(now, floor))
+        total = surface.variance[:, None] + self.noise
+        scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        gain = np.empty_like(self.cost)
+        for start in range(0, surface.size, _BLOCK):
+            some = np.arange(start, min(start + _BLOCK, surface.size))
+            squares = np.square(surface.covariance(some, self.members))
+            for level in range(self.cost.shape[1]):
+                left = now - squares * scale[some, level, None]
+                after = np.where(left < leaves, 0.0, np.maximum(left, floor))
+                gain[some, level] = np.sum(before - after, axis=1)
+        return np.asarray(self.beta * gain / self.cost)
+
 
 NOISY = 1e-4
 """Noise variance, relative to the prior's, above which sets must be able to grow."""

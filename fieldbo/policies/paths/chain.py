@@ -1,16 +1,22 @@
 """What a vehicle can drive with a reading every so often: a chain of points with short links.
 
 The chain starts at the vehicle and ends at a destination. No link is longer than the spacing of the readings;
-a shorter one is driven with a bend, so a chain is exactly what the rest of the budget pays for.
+a shorter one is driven with a bend, so a chain is exactly what the rest of the budget pays for. The search
+for the best chain begins with rough tours, or with what is left of the last plan.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.errors import InputError
 
 _SWEEPS = 2000
@@ -198,3 +204,142 @@ def resized(chain: Chain, points: Array, count: int) -> Array:
         legs = np.linalg.norm(np.diff(whole, axis=0), axis=1)
         scaled.pop(int(np.argmin(np.append(legs[:-1] + legs[1:] - straight, legs[-1]))))
     return np.array(scaled) / chain.scale
+
+
+_LLOYD_ROUNDS = 10
+_CLOUD = 60  # random points per point to spread
+_LEAST_GAIN = 1e-9  # of the tour's length; less is rounding
+
+
+def tours(chain: Chain, rng: np.random.Generator, count: int, among: Array | None = None) -> list[Array]:
+    """Return `count` feasible chains (m, d) that spread their points and follow them in a short order.
+
+    Each visits m evenly spread points from the start to the destination, in the order of farthest insertion
+    and 2-opt.
+
+    Parameters
+    ----------
+    chain : Chain
+    rng : numpy.random.Generator
+    count : int
+    among : (N, d) array, optional
+        Sites to spread the points over; by default the box.
+
+    Examples
+    --------
+    >>> chain = Chain(np.zeros(2), 12, 0.3, np.zeros(2), np.ones(2))
+    >>> [tour.shape for tour in tours(chain, np.random.default_rng(0), 2)]
+    [(12, 2), (12, 2)]
+    """
+    return [chain.pulled(_tour(chain, _spread(chain, rng, among))) for _ in range(count)]
+
+
+def _spread(chain: Chain, rng: np.random.Generator, among: Array | None) -> Array:
+    """Return m points (m, d) spread over the box, or over sites, by a few rounds of Lloyd's algorithm."""
+    from scipy.spatial import cKDTree
+
+    m, d = chain.count, len(chain.start)
+    cloud = among
+    if cloud is None:
+        cloud = chain.low + rng.random((_CLOUD * m, d)) * (chain.high - chain.low)
+    centres = cloud[rng.choice(len(cloud), m, replace=len(cloud) < m)]
+    for _ in range(_LLOYD_ROUNDS):
+        _, nearest = cKDTree(centres * chain.scale).query(cloud * chain.scale)
+        sizes = np.bincount(nearest, minlength=m)[:, None]
+        sums = np.stack([np.bincount(nearest, x, m) for x in cloud.T], axis=1)
+        centres = np.where(sizes > 0, sums / np.maximum(sizes, 1), centres)
+    return centres
+
+
+def _tour(chain: Chain, points: Array) -> Array:
+    """Return the points (m, d) in a short order from the start to the destination."""
+    m = len(points)
+    ends = [chain.start] if chain.destination is None else [chain.start, chain.destination]
+    gaps = cdist(*2 * (np.vstack([points, *ends]) * chain.scale,))
+    near = gaps[:m, m:].min(axis=1)
+    if chain.destination is None:
+        gaps = np.pad(gaps, (0, 1))  # an end that every point is next to
+    order = np.array([m, m + 1])
+    for _ in range(m):
+        far = int(np.argmax(near))
+        added = gaps[order[:-1], far] + gaps[far, order[1:]] - gaps[order[:-1], order[1:]]
+        order = np.insert(order, int(np.argmin(added)) + 1, far)
+        near = np.minimum(near, gaps[:m, far])
+        near[far] = -1.0  # done
+    return points[_shortened(gaps, order)[1:-1]]
+
+
+def _shortened(gaps: Array, order: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the order with stretches reversed as long as that shortens it; both ends stay."""
+    for _ in range(20 * len(order)):
+        here, there = order[:-1], order[1:]
+        legs = gaps[here, there]
+        # Legs i < j give way to one between their starts and one between their ends.
+        saved = legs[:, None] + legs - gaps[np.ix_(here, here)] - gaps[np.ix_(there, there)]
+        i, j = np.unravel_index(int(np.argmax(np.triu(saved, 1))), saved.shape)
+        if i >= j or saved[i, j] <= _LEAST_GAIN * legs.sum():
+            break
+        order[i + 1 : j + 1] = order[i + 1 : j + 1][::-1].copy()
+    return order
+
+
+Objective = Callable[[Array], tuple[float, Array]]
+"""From points (m, d) to the loss that their readings leave, and its gradient (m, d)."""
+
+
+@on_one_blas_thread
+def improved(objective: Objective, chain: Chain, plan: Array, iterations: int) -> tuple[Array, float]:
+    """Return a feasible plan (m, d) at least as good as `plan`, and its loss.
+
+    Parameters
+    ----------
+    objective : Callable
+    chain : Chain
+    plan : (m, d) array
+        Pulled together first if its links are too long.
+    iterations : int
+        Most iterations of sequential quadratic programming (SLSQP, Kraft 1988).
+    """
+    from scipy.optimize import Bounds, minimize
+
+    best = chain.pulled(plan)
+    least = objective(best)[0]
+    if iterations < 1 or not least > 0:
+        return best, least
+    # In links, and in today's loss: the first step, along the gradient, then has a fair length.
+    shape, unit = best.shape, chain.spacing / chain.scale
+    low, high, units = (np.tile(row, len(best)) for row in (chain.low / unit, chain.high / unit, unit))
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        value, gradient = objective(flat.reshape(shape) * unit)
+        return value / least, (gradient * unit / least).ravel()
+
+    links: Any = {
+        "type": "ineq",
+        "fun": lambda flat: -chain.excess(flat.reshape(shape) * unit),
+        "jac": lambda flat: -chain.jacobian(flat.reshape(shape) * unit) * units,
+    }
+    search: Any = minimize  # its stubs have no constraints with a jacobian
+    found = search(
+        loss,
+        (best / unit).ravel(),
+        jac=True,
+        method="SLSQP",
+        bounds=Bounds(low, high),
+        constraints=links,
+        options={"maxiter": iterations, "ftol": 1e-9},
+    )
+    if not np.isfinite(found.x).all():
+        return best, least
+    moved = chain.pulled(found.x.reshape(shape) * unit)
+    value = objective(moved)[0]
+    return (moved, value) if value < least else (best, least)
+
+
+@on_one_blas_thread
+def first_plan(
+    objective: Objective, chain: Chain, starts: Iterable[Array], iterations: int
+) -> tuple[Array, float]:
+    """Return the best plan (m, d) found from any of the starts (m, d), and its loss."""
+    plans = (improved(objective, chain, start, iterations) for start in starts)
+    return min(plans, key=lambda found: found[1])

@@ -149,7 +149,6 @@ def _optima(outcome: Outcome) -> list[tuple[str, Array]]:
 
 
 def _lines(panels: list[Axes], outcome: Outcome) -> None:
-    """Draw each axis in its own panel."""
     domain, (order, sites, controls, kinds) = outcome.mission.world.domain, _played(outcome)
     right = 0.5 * (_last(outcome) + 0.5 + _end(outcome, width_of(panels[0])))
     size = float(np.clip(60 / np.sqrt(len(sites) + 1), 1.6, 5.0))
@@ -237,14 +236,14 @@ def settings_panel(
     on[order] = controls
     look: Look = {"aspect": "auto", "interpolation": "nearest"}
     if len(settings):
-        colours = _coloured(domain, settings, on, cmap)[:, axes].transpose(1, 0, 2)
+        colours = _colour(domain, settings, on, cmap)[:, axes].transpose(1, 0, 2)
         drawn["settings"] = ax.imshow(
             colours, extent=(-0.5, last, rows - 0.5, -0.5), label="settings", **look
         )
     optima = _optima(outcome)
     width = (end - last) / max(1, len(optima))
     for k, (label, point) in enumerate(optima):
-        setting = _coloured(domain, point[None], np.ones((1, rows), dtype=bool), cmap)
+        setting = _colour(domain, point[None], np.ones((1, rows), dtype=bool), cmap)
         colours = setting[:, axes].transpose(1, 0, 2)
         left = last + (k + 0.15) * width
         ax.imshow(colours, extent=(left, left + 0.8 * width, rows - 0.5, -0.5), label=label, **look)
@@ -269,7 +268,6 @@ def settings_panel(
 def _position_bar(
     ax: Axes, outcome: Outcome, groups: list[tuple[int, int | None]], cmap: Any, *, lighter: bool
 ) -> None:
-    """Add a colour bar behind the names of the modules."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     longest = max((len(outcome.cell_runs.names[m]) for _, m in groups if m is not None), default=0)
@@ -282,7 +280,7 @@ def _position_bar(
     bar.set_ticks([0, 0.5, 1], labels=["low", "middle", "high"])
 
 
-def _coloured(domain: Domain, sites: Array, controls: Mask, cmap: Any = None) -> Array:
+def _colour(domain: Domain, sites: Array, controls: Mask, cmap: Any = None) -> Array:
     """Return the colours (T, d, 3) of settings (T, d), lighter where left to chance, white where NaN."""
     colours = colormaps.get_cmap(cmap)((sites - domain.low) / domain.extent)[..., :3]
     colours = np.where(controls[..., None], colours, 1.0 - _LIGHT * (1.0 - colours))
@@ -293,7 +291,6 @@ def _coloured(domain: Domain, sites: Array, controls: Mask, cmap: Any = None) ->
 
 
 def _kinds(ax: Axes, outcome: Outcome) -> None:
-    """Draw the modules that ran, or the control sets played, with their counts and costs."""
     runs, (order, _, _, kinds) = outcome.cell_runs, _played(outcome)
     chain, rows = isinstance(runs, ModuleRuns), len(runs.names)
     for kind in range(rows):
@@ -317,7 +314,6 @@ def _width(outcome: Outcome) -> float:
 
 
 def _count_and_cost(outcome: Outcome, kind: int) -> str:
-    """Return the number of runs of a module, or of plays of a control set, and their cost."""
     numbers: dict[str, Any] = outcome.cell_runs.summary()
     unit = outcome.mission.world.cost_unit
     if "modules" in numbers:
@@ -328,7 +324,6 @@ def _count_and_cost(outcome: Outcome, kind: int) -> str:
 
 
 def _costs(ax: Axes, outcome: Outcome) -> None:
-    """Draw the cost of each order as a bar."""
     costs, (order, _, _, kinds) = np.array([play.cost for play in outcome.cell_runs.plays]), _played(outcome)
     positive = costs[costs > 0]
     log = len(positive) > 0 and float(np.log10(positive.max() / positive.min())) > _DECADES

@@ -116,7 +116,6 @@ def line_looks(number: int, linewidth: float | None = None) -> list[Look]:
 
 
 def _name(ax: Axes, lines: list[tuple[str, Line2D]]) -> None:
-    """Name each line at its right-hand end."""
     into_axes = ax.transLimits.transform
     on_scale = ax.transScale.transform
     ends = []

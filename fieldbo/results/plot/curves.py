@@ -297,7 +297,6 @@ def _against_cost(ax: Axes, outcome: Outcome, *, named: bool = True) -> None:
 
 
 def _regrets(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
-    """Draw the regrets on a log scale; in a live world, the reported value."""
     ax = figure.add_subplot(place)
     _against_cost(ax, outcome)
     draw_scores(ax, outcome)
@@ -327,7 +326,6 @@ def _legend(ax: Axes) -> None:
 
 
 def _counts(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
-    """Draw the runs of each module, or the plays of each control set, against cost."""
     ax, runs = figure.add_subplot(place), outcome.cell_runs
     chain = isinstance(runs, ModuleRuns)
     cost = np.cumsum([play.cost for play in runs.plays])
@@ -351,7 +349,6 @@ def _counts(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
 
 
 def _movement(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
-    """Draw the cost of changing settings and, if the truth is known, the movement regret."""
     curves = {"movement": f"cost\n({outcome.mission.world.cost_unit})"}
     if outcome.truth is not None:
         curves["movement_regret"] = "movement\nregret"
@@ -359,7 +356,6 @@ def _movement(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
 
 
 def _quality_and_cost(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
-    """Draw quality regret and cost regret."""
     world = outcome.mission.world
     unit = "" if world.quantity.unit in ("", "1") else f"\n({world.quantity.unit})"
     curves = {"quality_regret": f"quality regret{unit}", "cost_regret": f"cost regret\n({world.cost_unit})"}
@@ -385,7 +381,6 @@ def _stacked(
 
 
 def _fractions(figure: Figure, place: SubplotSpec, outcome: Outcome) -> Axes:
-    """Draw bars of the fractions of runs and of cost of each module or control set."""
     ax, numbers = figure.add_subplot(place), outcome.cell_runs.summary()
     chain = "modules" in numbers
     kinds = numbers["modules" if chain else "control_sets"]

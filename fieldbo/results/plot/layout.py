@@ -87,7 +87,7 @@ class _Ticks:
 
 
 @contextmanager
-def _filled(figure: Figure) -> Iterator[None]:
+def _fill(figure: Figure) -> Iterator[None]:
     """Let axes that keep their aspect fill their space for now, to measure labels where it is tight."""
     aspects = {ax: ax.get_aspect() for ax in figure.axes}
     for ax in aspects:
@@ -104,7 +104,7 @@ def _passes(figure: Figure) -> None:
     """
     engine, placed = figure.get_layout_engine(), np.empty(0)
     assert engine is not None
-    with _filled(figure), ticks_kept(figure):
+    with _fill(figure), ticks_kept(figure):
         for _ in range(1 if paper_of(figure) is None else _PASSES):
             engine.execute(figure)
             before, placed = placed, np.array([ax.get_position(original=True).bounds for ax in figure.axes])
@@ -122,7 +122,7 @@ def _fit_height(figure: Figure) -> None:
     if ratio is not None:
         figure.set_figheight(_TALLEST)
     whole: dict[Text, str] = {}
-    with _filled(figure):
+    with _fill(figure):
         _wrap(figure, whole, estimated=True)
         for _ in range(6):
             _passes(figure)
@@ -172,17 +172,17 @@ def _wrap(figure: Figure, whole: dict[Text, str], *, estimated: bool = False) ->
             grid = ax.get_subplotspec()
             columns = 1 if grid is None else grid.get_topmost_subplotspec().get_gridspec().ncols
             across = along = _SHARE * figure.bbox.width / columns
-        broken |= _broken(ax.title, whole, across)
-        broken |= _broken(ax.xaxis.label, whole, along)
+        broken |= _break(ax.title, whole, across)
+        broken |= _break(ax.xaxis.label, whole, along)
         if ax.yaxis.label.get_rotation() == 90 and not estimated:
-            broken |= _broken(ax.yaxis.label, whole, box.height, upright=True)
+            broken |= _break(ax.yaxis.label, whole, box.height, upright=True)
     suptitle = figure._suptitle  # type: ignore[attr-defined]
     if suptitle is not None:
-        broken |= _broken(suptitle, whole, 0.98 * figure.bbox.width)
+        broken |= _break(suptitle, whole, 0.98 * figure.bbox.width)
     return broken
 
 
-def _broken(text: Text, whole: dict[Text, str], room: float, *, upright: bool = False) -> bool:
+def _break(text: Text, whole: dict[Text, str], room: float, *, upright: bool = False) -> bool:
     """Break a text into lines that fit into a length in pixels; return True if that changed it."""
 
     def length(words: str) -> float:

@@ -160,7 +160,6 @@ def _totals(
     colour: str | Colour,
     linewidth: float | None,
 ) -> dict[str, Artist | BarContainer]:
-    """Draw the totals of a vehicle up to each of its orders."""
     planned, _, left = _amounts(account)
     vehicle, unit = outcome.mission.vehicles[number], outcome.mission.world.cost_unit
     settled, drawn = np.isfinite(left), dict[str, Artist | BarContainer]()
@@ -198,7 +197,6 @@ def _orders(
     colour: str | Colour,
     linewidth: float | None,
 ) -> dict[str, Artist | BarContainer]:
-    """Draw the cost of each order of a vehicle as a bar, with a tick at what was planned."""
     planned, spent, _ = _amounts(account)
     vehicles = len(outcome.accounts)
     bar = (0.8 if len(planned) <= _MOST_GAPS else 1.0) / vehicles

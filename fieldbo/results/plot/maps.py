@@ -32,7 +32,7 @@ from fieldbo.results.plot.style import (
     mark_size,
     shade,
 )
-from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, hatched, ratio
+from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, hatched, map_figure, ratio
 
 LAYERS = ("mean", "sd", "probability", "classes", "bound", "failure", "truth", "error")
 """Names of the layers of maps; which of them a run has depends on its question."""
@@ -96,10 +96,7 @@ def layer_picture(outcome: Outcome, layer: str = "mean", width: str = "screen") 
         There is no such layer, or the run has none.
     """
     domain = outcome.mission.world.domain
-    if domain.dimension == 2:
-        figure = new_figure(9, 7.2 * ratio(domain) + 1.6, width, ratio=ratio(domain))
-    else:
-        figure = new_figure(8, 5, width)
+    figure = map_figure(domain, width) if domain.dimension == 2 else new_figure(8, 5, width)
     map_panel(figure.subplots(), outcome, layer)
     return finish(figure, headline(outcome))
 
@@ -167,7 +164,6 @@ def map_panel(
 
 
 def _check_layer(outcome: Outcome, layer: str) -> None:
-    """Raise an `InputError` if a run has no such layer."""
     there = layers_of(outcome)
     if layer in there:
         return
@@ -234,7 +230,6 @@ def _better(answer: OptimumAnswer) -> Array:
 
 
 def _map_of(ax: Axes, outcome: Outcome, layer: str, given: Look, *, bar: bool) -> dict[str, Artist]:
-    """Draw a layer over two axes."""
     domain, answer = outcome.mission.world.domain, outcome.answer
     frame(ax, domain)
     closed_areas(ax, outcome.mission.world.no_go)
@@ -271,7 +266,6 @@ def _look(outcome: Outcome, layer: str, values: Array) -> Look:
 
 
 def _reading_dots(ax: Axes, outcome: Outcome) -> dict[str, Artist]:
-    """Mark where the readings were taken."""
     drawn = earlier(ax, outcome, size=1.5)
     passing = outcome.on_the_way
     along: Look = {"color": "black", "markersize": mark_size(0.8), "mew": 0.0}
@@ -288,7 +282,6 @@ def _reading_dots(ax: Axes, outcome: Outcome) -> dict[str, Artist]:
 def _class_map(
     ax: Axes, domain: Domain, answer: LevelSetAnswer, given: Look, *, bar: bool
 ) -> dict[str, Artist]:
-    """Draw the classes, and what is wrong with them."""
     likely, lacking = doubtful(answer.probability), answer.not_inspected
     classes = np.where(lacking, 4, np.where(answer.inside, 3 - likely, 0 + likely))
     look = (CLASS_OR_NONE if lacking.any() else CLASS) | given
@@ -323,7 +316,6 @@ def _across(outcome: Outcome) -> tuple[Array, str, Look]:
 
 
 def _profile_of(ax: Axes, outcome: Outcome, layer: str) -> dict[str, Artist]:
-    """Draw a layer against one axis, or against the rank of the sites."""
     answer, label = outcome.answer, outcome.mission.world.quantity.label
     x, name, look = _across(outcome)
     ax.set_xlabel(name)

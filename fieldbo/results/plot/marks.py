@@ -129,21 +129,18 @@ def readings(ax: Axes, x: Array, y: Array, outcome: Outcome, *, numbered: bool =
 
 
 def _dots(ax: Axes, x: Array, y: Array) -> Artist:
-    """Draw readings on the way (k,)."""
     look: Look = {"color": "black", "markersize": mark_size(0.9), "markeredgewidth": 0.0, "zorder": 3.2}
     (dots,) = ax.plot(x, y, "o", label="reading on the way", rasterized=len(x) > _MOST_VECTORS, **look)
     return dots
 
 
 def _number(ax: Axes, n: int, at: tuple[float, float]) -> None:
-    """Write a number next to a place."""
     look: Look = {"fontsize": letter_size(8), "color": "black", "path_effects": _HALO, "zorder": 6}
     look["gid"] = NUMBER
     ax.annotate(str(n), at, (4, 4), textcoords="offset points", va="bottom", annotation_clip=False, **look)
 
 
 def _settings(sensor: Sensor, *, numbered: bool) -> list[tuple[str, float]]:
-    """Return the label and the mark size of each sensor level."""
     if sensor.settings == 1:
         return [("reading (numbered in order)" if numbered else "reading", 4.5)]
     variances = [level.variance for level in sensor.levels]

@@ -26,7 +26,7 @@ from fieldbo.results.plot.cell_path import settings_panel, settings_picture
 from fieldbo.results.plot.figures import finish, headline, new_figure, opened
 from fieldbo.results.plot.marks import earlier, mark, moments, optima, optimum_marks, profile, readings
 from fieldbo.results.plot.style import RED, VALUE, Look, line_width, mark_size, shade, width_of
-from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, ratio
+from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, map_figure
 
 
 def path_picture(outcome: Outcome, width: str = "screen") -> Figure:
@@ -61,7 +61,7 @@ def path_picture(outcome: Outcome, width: str = "screen") -> Figure:
         earlier(top, outcome)
         readings(top, outcome.sites[:, 0], outcome.values, outcome)
     else:
-        figure = new_figure(9, 7.2 * ratio(domain) + 1.6, width, ratio=ratio(domain))
+        figure = map_figure(domain, width)
         top = ax = figure.subplots()
         over = over if domain.dimension == 2 else f"first two of {domain.dimension} axes"
     path_panel(ax, outcome, numbered=True)
@@ -133,7 +133,6 @@ def path_panel(
 
 
 def _backdrop(ax: Axes, outcome: Outcome, look: Look, *, colorbar: bool) -> dict[str, Artist]:
-    """Draw the field below a path, and the answer; with more than two axes, only the sites below it."""
     world, answer = outcome.mission.world, outcome.answer
     domain, truth, drawn = world.domain, answer.truth, dict[str, Artist]()
     if domain.dimension > 2:

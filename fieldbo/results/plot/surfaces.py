@@ -24,9 +24,20 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.free_space import shrunk
 from fieldbo.domain.obstacles import Obstacle, Region
+from fieldbo.results.plot.figures import new_figure
 from fieldbo.results.plot.geography import beside, on_earth
 from fieldbo.results.plot.layout import NAME
-from fieldbo.results.plot.style import RED, Look, cased, font_size, letter_size, line_width, shade, width_of
+from fieldbo.results.plot.style import (
+    RED,
+    Look,
+    Sheet,
+    cased,
+    font_size,
+    letter_size,
+    line_width,
+    shade,
+    width_of,
+)
 
 _RASTER = 160  # raster points along each axis of a box
 _CASED = cased("black", 1.9)  # visible on light and dark surfaces
@@ -54,6 +65,11 @@ def alike(domain: Domain) -> bool:
 def ratio(domain: Domain) -> float:
     """Return the height of a map over its width."""
     return float(np.clip(domain.extent[1] / domain.extent[0], 0.3, 1.1)) if alike(domain) else 0.65
+
+
+def map_figure(domain: Domain, on: str = "screen") -> Sheet:
+    """Return an empty figure for one map of a domain, as high as the map needs it."""
+    return new_figure(9, 7.2 * ratio(domain) + 1.6, on, ratio=ratio(domain))
 
 
 def laid_out(domain: Domain, values: NDArray[Any]) -> tuple[Array, Array, Any]:
@@ -152,7 +168,6 @@ def recolour(drawn: Collection, domain: Domain, values: NDArray[Any]) -> None:
 def _cells(
     ax: Axes, domain: Domain, cells: Sequence[Array], values: NDArray[Any], look: Look
 ) -> PolyCollection:
-    """Draw values (N,) as cells around the sites."""
     drawn = PolyCollection(cells, cmap=look.get("cmap"), edgecolors="face", linewidths=0.4, rasterized=True)
     drawn.set_array(values)
     drawn.set_clim(look.get("vmin"), look.get("vmax"))
@@ -258,7 +273,6 @@ def closed_areas(ax: Axes, areas: Sequence[Obstacle]) -> list[Polygon]:
 
 
 def _oriented(ax: Axes, domain: Domain) -> None:
-    """Set labels, directions and aspect of the first two axes."""
     across, up = domain.axes[:2]
     ax.set(xlabel=across.label, ylabel=up.label, facecolor=shade(0.07))
     ax.xaxis.set_inverted(across.positive == "down")
@@ -268,7 +282,6 @@ def _oriented(ax: Axes, domain: Domain) -> None:
 
 
 def _ground(ax: Axes, domain: Domain, solid: Sequence[Obstacle], named: bool) -> None:
-    """Draw outline, obstacles and clearance."""
     if domain.region is not None:
         for line in shapely.get_parts(_edges(domain, solid)):
             ax.plot(*shapely.get_coordinates(line).T, color=shade(0.75), linewidth=line_width(1.0))
@@ -311,7 +324,6 @@ def _clearance(ax: Axes, domain: Domain, solid: Sequence[Obstacle]) -> None:
 
 
 def _obstacles(ax: Axes, domain: Domain, solid: Sequence[Obstacle], named: bool) -> None:
-    """Draw obstacles."""
     flat = domain.dimension == 2
     along = domain.axes[2].name if domain.dimension == 3 else "the other axes"
     label = "obstacle" if flat else f"obstacle, seen along {along}"

@@ -14,7 +14,7 @@ from fieldbo.domain.obstacles import Obstacle
 from fieldbo.results.plot.figures import finish, legend_below, new_figure, opened
 from fieldbo.results.plot.marks import level, line, mark
 from fieldbo.results.plot.style import SKY, VALUE, Look, Sheet, shade
-from fieldbo.results.plot.surfaces import edge, field, frame, ratio
+from fieldbo.results.plot.surfaces import edge, field, frame, map_figure, ratio
 from fieldbo.world.readings import Readings
 from fieldbo.world.world import World
 
@@ -46,14 +46,14 @@ def world_picture(world: World, threshold: float | None = None, width: str = "sc
         figure = new_figure(9, 5, width)
         _profile(figure.subplots(), world, truth, threshold)
     elif truth is None or domain.dimension == 2:
-        figure = new_figure(9, 7.2 * ratio(domain) + 1.6, width, ratio=ratio(domain))
+        figure = map_figure(domain, width)
         _map(figure.subplots(), world, truth, threshold)
         subtitle += f"; sites over the first two of {domain.dimension} axes" if domain.dimension > 2 else ""
     elif domain.dimension == 3 and len(np.unique(domain.sites[:, 2])) <= _MOST_PANELS:
         figure = _slices(world, truth, threshold, width)
         subtitle += f" by {domain.axes[2].label}"
     else:
-        figure = new_figure(9, 7.2 * ratio(domain) + 1.6, width, ratio=ratio(domain))
+        figure = map_figure(domain, width)
         places, which = np.unique(domain.sites[:, :2], axis=0, return_inverse=True)
         mean = np.bincount(which, truth) / np.bincount(which)
         ax = figure.subplots()
@@ -87,7 +87,6 @@ def _profile(ax: Axes, world: World, truth: Array | None, threshold: float | Non
 
 
 def _map(ax: Axes, world: World, truth: Array | None, threshold: float | None) -> None:
-    """Draw the field over two axes; in a live world, only the sites."""
     domain = world.domain
     frame(ax, domain, named=True)
     if truth is not None:
@@ -179,7 +178,7 @@ def place_picture(world: World, readings: Readings) -> Figure:
     domain = world.domain
     if domain.dimension > 2:
         return world_picture(world)
-    figure = new_figure(9, 7.2 * ratio(domain) + 1.6)
+    figure = map_figure(domain)
     ax = figure.subplots()
     frame(ax, domain, named=True)
     field(ax, domain, world.truth(domain.sites), world.quantity.label, VALUE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,10 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import counted
+from fieldbo.mission.amounts import amount
+from fieldbo.mission.mission import Mission
 from fieldbo.results.metrics import Score
+from fieldbo.results.words import aligned, question_text
 from fieldbo.runs.advice.search import Needed, quantile, share_interval, successes
 from fieldbo.runs.advice.trial import Trial
 
@@ -208,7 +211,7 @@ def _needed_lines(advice: Advice) -> list[str]:
     return [
         f"{what} to reach F1 {advice.target:g} with probability {advice.probability:g}, with the trip home, "
         "reserve and margin; (90% intervals)",
-        *_columns(rows),
+        *aligned(rows),
     ]
 
 
@@ -217,7 +220,7 @@ def _reached_lines(advice: Advice) -> list[str]:
         ["policy", f"battery ({_unit(advice)})", f"fields that reach F1 {advice.target:g} (90% interval)"]
     ]
     rows += [[p.policy, _size(p, p.battery), _share(p)] for p in advice.policies]
-    return _columns(rows)
+    return aligned(rows)
 
 
 def _share(p: PolicyAdvice) -> str:
@@ -234,7 +237,7 @@ def _expected_lines(advice: Advice) -> list[str]:
         low, middle, high = p.scores(p.battery * np.array(FRACTIONS))[[0, 2, 4]]
         cells = [f"{m:.3g} ({a:.3g} to {b:.3g})" for a, m, b in zip(low, middle, high, strict=True)]
         rows.append([p.policy, _sizes(p, unit), *cells, f"{p.answered} of {len(p.trials)}"])
-    return [f"{name} to expect: median (central 80%) over {len(p.trials)} fields", *_columns(rows)]
+    return [f"{name} to expect: median (central 80%) over {len(p.trials)} fields", *aligned(rows)]
 
 
 def _notes(advice: Advice) -> list[str]:
@@ -263,7 +266,70 @@ def _amount(x: float) -> str:
     return f"{x:,.{digits}f}"
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of text with aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+_TRIVIAL = 0.1  # share of fields that all lie on one side of the threshold, from which on there is a note
+
+
+def question_asked(mission: Mission) -> str:
+    """Return the question; that of a quantile stays one, as each drawn field has its own."""
+    threshold = mission.settings.get("question", {}).get("threshold")
+    quantity = mission.world.quantity
+    if isinstance(threshold, Mapping) and "quantile" in threshold:
+        side = getattr(mission.question, "side", "above")
+        return f"where is {quantity.name} at or {side} the {threshold['quantile']:g} quantile of each field?"
+    return question_text(mission.question, quantity)
+
+
+def _largest(p: PolicyAdvice, unit: str) -> str:
+    """Return the largest battery that was tried, in words."""
+    if p.each is None:
+        return f"{p.battery:,.4g} {unit}, the largest battery"
+    return f"{p.batteries} batteries, the most"
+
+
+def notes(policies: Sequence[PolicyAdvice], redrawn: int, mission: Mission, probability: float) -> list[str]:
+    """Return what the runs say about how far to trust the advice."""
+    said = list[str]()
+    trials = policies[0].trials
+    shares = np.array([trial.share for trial in trials])
+    empty, full = int((shares <= 0).sum()), int((shares >= 1).sum())
+    if empty + full > _TRIVIAL * len(trials):
+        said.append(
+            f"in {empty} of {len(trials)} drawn fields no site lies in the set, and in {full} all do: the "
+            "question is trivial there, and the advice says little; check threshold, mean and variance"
+        )
+    target = policies[0].target
+    if target is not None:
+        easy = int((2 * shares / (1 + shares) >= target).sum())  # F1 if every site counts as inside
+        if easy > _TRIVIAL * len(trials):
+            said.append(
+                f"in {easy} of {len(trials)} drawn fields, a map on which every site lies in the set reaches "
+                f"F1 {target:g} without any reading; ask for a higher target to learn what a survey needs"
+            )
+    if redrawn:
+        said.append(f"{redrawn} drawn fields that lie below 0 were drawn again")
+    spec, unit = mission.vehicles[0], mission.world.cost_unit
+    given = mission.settings.get("agent", {}).get("full_battery")
+    full_battery = np.inf if given is None else amount(given, unit, "agent.full_battery")
+    for p in policies:
+        if p.answered_short:
+            said.append(
+                f"{p.policy}: {p.answered_short} of {len(p.trials)} runs ended below the target because the "
+                "question counted as answered: no battery changes that; set [stop] expected_f1 higher"
+            )
+        limited = sum(t.end_reason == "step limit" for t in p.trials)
+        if limited:
+            said.append(
+                f"{p.policy}: {limited} of {len(p.trials)} runs ended at max_steps = {mission.max_steps}"
+            )
+        if not p.enough:
+            low, high = share_interval(p.reached, len(p.trials))
+            said.append(
+                f"{p.policy}: the target is not reached with probability {probability:g} even with "
+                f"{_largest(p, unit)} tried ({p.reached / len(p.trials):.2f}, "
+                f"{low:.2f} to {high:.2f})"
+            )
+        if (p.each or p.battery) > full_battery:
+            said.append(f"{p.policy}: this is more than the full battery of {full_battery:,.4g} {unit}")
+    if spec.time_limit_s is not None:
+        said.append(f"time_limit_s = {spec.time_limit_s:g} limits every run, whatever the battery")
+    return said

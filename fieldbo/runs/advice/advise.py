@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -13,23 +12,24 @@ from typing import Any
 
 import numpy as np
 
+from fieldbo.agent.agent import Agent
+from fieldbo.belief.question import Optimum
 from fieldbo.clock import duration_text
+from fieldbo.costs.cells import Modular
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.load import load_mission, merged
+from fieldbo.mission.load import load_mission, merged, with_policy
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS
-from fieldbo.runs.advice.advice import Advice, PolicyAdvice
-from fieldbo.runs.advice.checks import check_numbers, check_supported
+from fieldbo.runs.advice.advice import Advice, PolicyAdvice, notes, question_asked
 from fieldbo.runs.advice.fields import Draws, FieldSource
-from fieldbo.runs.advice.notes import notes, question_asked
 from fieldbo.runs.advice.search import least_fields, needed, rank_of
-from fieldbo.runs.advice.table import Trials
-from fieldbo.runs.advice.trial import Task, Trial
+from fieldbo.runs.advice.trial import Task, Trial, Trials
 from fieldbo.runs.comparison import label
 from fieldbo.runs.folder import describe
+from fieldbo.runs.trials import digest_of
 
 SUMMARY = "advice.json"
 
@@ -84,8 +84,8 @@ def advise(
     fields : int
         Number of drawn fields; a search uses as many again to check its answer.
     policies : sequence of str
-        Kinds of policies to advise on, all in the same fields; by default the mission's own. ``"auto"`` is
-        the default for such a mission.
+        Policies to advise on, all in the same fields; by default the mission's own. Each is a kind, with
+        settings after commas: ``"gchk,per_cost=true"``. ``"auto"`` is the default for such a mission.
     overrides : mapping, optional
         Keys to replace in the mission, as in `load_mission`.
     out : Path or str, optional
@@ -277,16 +277,16 @@ def _cases(mission: str, policies: Sequence[str], overrides: Mapping[str, Any]) 
         own = load_mission(mission, overrides)
         return {own.policy_kind: _Case(own, overrides)}
     cases: dict[str, _Case] = {}
-    for kind in policies:
+    for policy in policies:
+        replaced = with_policy(policy, overrides)
+        kind = replaced["policy"]["kind"]
         if kind not in (AUTO, *POLICIES.names()):
             raise UnknownNameError.of("policy", kind, [AUTO, *POLICIES.names()], where="--policy")
-        replaced = {**overrides, "policy": {**overrides.get("policy", {}), "kind": kind}}
         case = _Case(load_mission(mission, replaced), replaced)
-        if case.mission.policy_kind in cases:
-            raise InputError(
-                f"{case.mission.policy_kind} is given twice", expected="each policy once", where="--policy"
-            )
-        cases[case.mission.policy_kind] = case
+        name = policy if "," in policy else case.mission.policy_kind
+        if name in cases:
+            raise InputError(f"{name} is given twice", expected="each policy once", where="--policy")
+        cases[name] = case
     return cases
 
 
@@ -315,7 +315,7 @@ def _mark(mission: Mission, seed: int) -> str:
         [shared, {**settings, "agent": agent}, crew, seed],
         [description["policy"], description.get("plugins")],
     )
-    return "-".join(_digest(part) for part in parts)
+    return "-".join(digest_of(part) for part in parts)
 
 
 def _without_battery(agent: Mapping[str, Any]) -> dict[str, Any]:
@@ -323,10 +323,6 @@ def _without_battery(agent: Mapping[str, Any]) -> dict[str, Any]:
     if not (recharge := agent.get("recharge")):
         return {k: v for k, v in agent.items() if k != "battery"}
     return {**agent, "recharge": {k: v for k, v in recharge.items() if k != "batteries"}}
-
-
-def _digest(part: Any) -> str:
-    return hashlib.sha256(json.dumps(part, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def _too_long(seconds: float, fields: int, least: int) -> InputError:
@@ -338,3 +334,63 @@ def _too_long(seconds: float, fields: int, least: int) -> InputError:
         where="--fields",
         fix=f"{reduced} or repeat the command with --yes",
     )
+
+
+def check_numbers(target: float | None, probability: float | None, fields: int, jobs: int, seed: int) -> None:
+    """Raise an `InputError` if a number is out of its range."""
+    if target is not None and not 0 < target <= 1:
+        raise InputError(
+            f"the target is {target:g}", expected="an F1 above 0 and at most 1", where="--target"
+        )
+    if probability is not None and target is None:
+        raise InputError(
+            "a probability without a target",
+            expected="the F1 to reach with that probability",
+            where="--probability",
+            fix="add --target 0.9, for example",
+        )
+    if probability is not None and not 0 < probability < 1:
+        raise InputError(
+            f"the probability is {probability:g}", expected="a number between 0 and 1", where="--probability"
+        )
+    for name, number, least in (("fields", fields, 1), ("jobs", jobs, 1), ("seed", seed, 0)):
+        if number < least:
+            raise InputError(f"{name} = {number}", expected=f"at least {least}", where=f"--{name}")
+
+
+def check_supported(mission: Mission, target: float | None, policy: str) -> None:
+    """Raise an `InputError` if a mission can't be advised on."""
+    world = mission.world
+    if world.domain.control_sets or isinstance(world.cost, Modular):
+        kind = "control sets" if world.domain.control_sets else "a chain of modules"
+        raise InputError(
+            f"world {world.name} has {kind}, on which advice is not supported",
+            expected="a world that a vehicle samples, site by site",
+            where="MISSION",
+            fix="compare policies at equal cost instead: fieldbo compare",
+        )
+    if mission.costs == "unknown":
+        raise InputError(
+            "the costs are unknown to the agent, so no battery can be advised",
+            expected='costs = "declared"',
+            where="agent.costs",
+        )
+    if len(mission.vehicles) > 1:
+        raise InputError(f"{len(mission.vehicles)} vehicles", expected="one vehicle", where="MISSION")
+    if target is not None and isinstance(mission.question, Optimum):
+        raise InputError(
+            "--target is an F1, but the question is for an optimum, which is scored by regret",
+            expected="no target; the advice then states the regret to expect of a battery",
+            where="--target",
+            fix="leave out --target, and set --battery",
+        )
+    vehicle, levels = Agent(mission).vehicles[0], range(world.sensor.settings)
+    sites = np.vstack([world.domain.sites, vehicle.position])
+    if not any(vehicle.affordable(sites, level=level).any() for level in levels):
+        raise InputError(
+            f"a battery of {vehicle.spec.battery:g} {world.cost_unit} pays for no reading"
+            + (", with the trip home, reserve and margin" if vehicle.spec.home is not None else ""),
+            expected="a battery that pays for a few readings at least",
+            where="agent.battery",
+            fix="raise it, in the mission or with --battery; a search begins with it",
+        )

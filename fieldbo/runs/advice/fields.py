@@ -89,7 +89,7 @@ class FieldSource:
     Examples
     --------
     >>> from fieldbo import load_mission
-    >>> source = FieldSource(load_mission("gp-square-tour"), seed=0)
+    >>> source = FieldSource(load_mission("gp-square"), seed=0)
     >>> source.words
     'the prior as [model] states it: matern52, length scales 0.1 and 0.1, variance 1, mean 0'
     >>> alone, among = source.draw([1])[0], source.draw([0, 1])[1]

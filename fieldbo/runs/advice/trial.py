@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -12,15 +16,18 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.question import LevelSet, Optimum, Question
-from fieldbo.errors import FieldboError
+from fieldbo.errors import FieldboError, InputError
 from fieldbo.messages import Event, Observation
+from fieldbo.mission.files import write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission, VehicleSpec
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.metrics import score_at_costs
+from fieldbo.results.tables import table
 from fieldbo.results.truth import truth_of
 from fieldbo.runs.advice.fields import Draw
+from fieldbo.runs.trials import hold_table, lines_of, read_rows, run_and_append
 
 HELD = 1.3
 """A trial for the cost of a target ends once the score has held it up to this multiple of that cost."""
@@ -111,7 +118,7 @@ class Trial:
         return score_at_costs(self.costs, self.scores, costs)
 
 
-def tried(task: Task) -> Trial:
+def try_task(task: Task) -> Trial:
     """Run a task, possibly in a worker process."""
     from fieldbo.runs.loop import BrokenOffError
     from fieldbo.runs.runner import run
@@ -230,3 +237,179 @@ class _Watch:
             self._rose = step.cost
         if step.cost >= HELD * self._rose:
             raise _TargetHeld
+
+
+RUNS = "runs.csv"
+"""Name of the table in the folder."""
+
+COLUMNS = (
+    *("policy", "field", "battery", "until", "digest", "end_reason", "seconds", "share"),
+    *("cost", "need", "score"),
+)
+
+_WORTH_WORKERS_S = 10.0
+"""Duration of trials, one after the other, from which on further processes are started for them."""
+
+_Key = tuple[str, int, float, float | None]
+
+
+class Trials:
+    """Runs trials, and keeps them; those that the table already holds are not repeated.
+
+    Use `opened`, which holds the right to write to the table.
+
+    Attributes
+    ----------
+    file : Path
+    marks : mapping of str to str
+        By policy: digests of what all trials share and of the policy's settings, joined by a hyphen.
+    jobs : int
+    on_trial : Callable
+        Called with (finished, total) of the present batch after each trial.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        marks: Mapping[str, str],
+        jobs: int,
+        on_trial: Callable[[int, int], object] = lambda finished, total: None,
+    ) -> None:
+        self.file, self.marks, self.jobs, self.on_trial = file, marks, jobs, on_trial
+        self._done = {_key(trial): trial for trial in _begun(file, marks)}
+
+    @classmethod
+    @contextmanager
+    def opened(cls, folder: Path, marks: Mapping[str, str], jobs: int) -> Iterator[Trials]:
+        """Open the table of a folder, which is made if needed.
+
+        Raises
+        ------
+        InputError
+            The folder holds other trials, is not writable, or another process is writing to it.
+        """
+        with hold_table(folder / RUNS):
+            yield cls(folder / RUNS, marks, jobs)
+
+    def of(self, policy: str) -> list[Trial]:
+        """Return the trials of a policy that are done."""
+        return [trial for trial in self._done.values() if trial.policy == policy]
+
+    def missing(self, tasks: Sequence[Task]) -> list[Task]:
+        """Return those tasks that have not been run."""
+        return [task for task in tasks if _key(task) not in self._done]
+
+    def run(self, tasks: Sequence[Task]) -> list[Trial]:
+        """Return the trials of these tasks, in order; run those that are missing."""
+        todo = self.missing(tasks)
+        finished = len(tasks) - len(todo)
+        self.on_trial(finished, len(tasks))
+        run_and_append(
+            self.file, try_task, todo, self._workers(len(todo)), self._keep, finished, self.on_trial
+        )
+        return [self._done[_key(task)] for task in tasks]
+
+    def _workers(self, todo: int) -> int:
+        """Return the number of processes for some trials: one if others would hardly have begun by then."""
+        typical = [trial.seconds for trial in self._done.values()]
+        short = todo < 2 or (bool(typical) and todo * float(np.median(typical)) < _WORTH_WORKERS_S)
+        return 1 if short else self.jobs
+
+    def _keep(self, trial: Trial) -> bytes:
+        row = _row(trial, self.marks[trial.policy])
+        # As the file has it: continued advice must not differ from that without interruption.
+        self._done[_key(trial)] = _trial(row)
+        return lines_of(COLUMNS, [row])
+
+
+def _key(of: Task | Trial) -> _Key:
+    number = of.draw.number if isinstance(of, Task) else of.field
+    return of.policy, number, of.battery, of.until
+
+
+def _row(trial: Trial, mark: str) -> dict[str, str]:
+    return {
+        "policy": trial.policy,
+        "field": str(trial.field),
+        "battery": repr(trial.battery),
+        "until": "" if trial.until is None else repr(trial.until),
+        "digest": mark,
+        "end_reason": trial.end_reason,
+        "seconds": f"{trial.seconds:.2f}",
+        "share": "" if math.isnan(trial.share) else f"{trial.share:.4g}",
+        "cost": _text(trial.costs),
+        "need": _text(trial.needs),
+        "score": _text(trial.scores),
+    }
+
+
+def _text(numbers: Array) -> str:
+    return " ".join(f"{x:.7g}" for x in numbers)
+
+
+def _trial(row: Mapping[str, str]) -> Trial:
+    """Return the trial of a line; raise a `ValueError` if there is none in it."""
+    costs, needs, scores = (np.array(row[name].split(), dtype=float) for name in ("cost", "need", "score"))
+    if not 0 < len(costs) == len(needs) == len(scores):
+        raise ValueError
+    return Trial(
+        row["policy"],
+        int(row["field"]),
+        float(row["battery"]),
+        float(row["until"]) if row["until"] else None,
+        row["end_reason"],
+        float(row["seconds"]),
+        float(row["share"]) if row["share"] else float("nan"),
+        costs,
+        needs,
+        scores,
+    )
+
+
+def _begun(file: Path, marks: Mapping[str, str]) -> list[Trial]:
+    """Return the trials in a table, and remove a last line that was cut short; make the file if needed."""
+    if not file.exists():
+        write_whole(file, table(COLUMNS, []))
+        return []
+    if file.is_dir():
+        raise _no_table(file)
+    text = file.read_text(encoding="utf-8", errors="replace")
+    try:
+        columns, rows = read_rows(text)
+    except csv.Error:
+        raise _no_table(file) from None
+    if columns != COLUMNS:
+        raise _no_table(file)
+    trials, shared = [], next(iter(marks.values())).partition("-")[0]
+    for line, row in enumerate(rows, 2):
+        mark = row["digest"] or ""
+        if marks.get(row["policy"], mark) != mark or mark.partition("-")[0] != shared:
+            raise InputError(
+                f"{file.parent} holds runs of {row['policy']} made for another mission or with different "
+                "settings, or with a different version of fieldbo or of a plug-in",
+                expected="the same mission, world, overrides, seed, version and plug-ins as in those runs, "
+                "and the same day if earlier readings have dates",
+                where="--out",
+                fix="choose another folder with --out; this one stays as it is",
+            )
+        try:
+            trials.append(_trial(row))
+        except (TypeError, ValueError, AttributeError):
+            raise InputError(
+                "the line was not written by this command",
+                expected=f"{len(COLUMNS)} values",
+                where=f"{file}, line {line}",
+                fix="delete the line",
+            ) from None
+    if not text.endswith("\n"):
+        write_whole(file, text[: text.rfind("\n") + 1].encode())
+    return trials
+
+
+def _no_table(file: Path) -> InputError:
+    return InputError(
+        f"{file} is not a table of this command, or of another version of fieldbo",
+        expected="a new folder, or one that this command wrote",
+        where="--out",
+        fix="choose another folder with --out; this one stays as it is",
+    )

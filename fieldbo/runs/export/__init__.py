@@ -9,7 +9,7 @@ from pathlib import Path
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.files import write_whole
 from fieldbo.results import plot
-from fieldbo.runs.export.recorded import Recorded, read_run
+from fieldbo.runs.replay import Recorded, read_run
 
 FORMATS = {
     "csv": "tables of readings, path, scores and costs",
@@ -24,6 +24,20 @@ FORMATS = {
     "mcap": "a log for Foxglove: poses, orders, readings, battery and belief over time",
 }
 """The formats and their content. Those for a GIS need a world with a CRS, or a frame with an origin."""
+
+_MODULES = {
+    **dict.fromkeys(("contours", "geojson", "gpkg", "gpx", "kml"), "vector"),
+    **dict.fromkeys(("geotiff", "netcdf"), "raster"),
+    "mcap": "log",
+}
+"""Where the formats are written that are not in the run folder."""
+
+_NEEDED = {
+    "geotiff": ("rasterio", "rasterio", "geo"),
+    "gpkg": ("pyogrio", "pyogrio", "geo"),
+    "mcap": ("foxglove", "foxglove-sdk", "mcap"),
+}
+"""What a format needs: its module, its library, and the extra that installs it."""
 
 __all__ = ["FORMATS", "Recorded", "export", "read_run"]
 
@@ -79,9 +93,7 @@ def export(
     folder = recorded.folder / "export" if out is None else Path(out)
     content: dict[str, bytes] = {}
     for name in dict.fromkeys(formats):
-        content |= import_module(f"fieldbo.runs.export.{name}").files(
-            recorded, **(look if name == "pictures" else {})
-        )
+        content |= _encode(recorded, name, look)
     there = [name for name in content if (folder / name).exists()]
     if there and not replace:
         raise InputError(
@@ -97,6 +109,25 @@ def export(
     except OSError as error:
         raise InputError(f"{folder} can't be written: {error.strerror}", where="--out") from None
     return [folder / name for name in content]
+
+
+def _encode(run: Recorded, name: str, look: dict[str, str]) -> dict[str, bytes]:
+    """Return the files of a format by name."""
+    if name in ("csv", "pictures"):
+        return run.result.tables() if name == "csv" else run.result.pictures(**look)
+    if name in _NEEDED:
+        module, library, extra = _NEEDED[name]
+        try:
+            import_module(module)
+        except ModuleNotFoundError:
+            raise InputError(
+                f"the format {name} needs {library}, which is not installed",
+                expected=f"fieldbo with its extra {extra}",
+                fix=f"python -m pip install 'fieldbo[{extra}]'",
+            ) from None
+    encode = getattr(import_module(f"fieldbo.runs.export.{_MODULES[name]}"), f"encode_{name}")
+    files: dict[str, bytes] = encode(run)
+    return files
 
 
 def _look(formats: Sequence[str], picture_format: str | None, width: str | None) -> dict[str, str]:

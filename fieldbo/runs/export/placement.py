@@ -13,7 +13,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Ground, example
 from fieldbo.domain.georeference import crs_of
 from fieldbo.errors import InputError
-from fieldbo.runs.export.recorded import Recorded
+from fieldbo.runs.replay import Recorded
 
 _DIGITS = (9, 9, 4)  # degrees and metres to a tenth of a millimetre
 

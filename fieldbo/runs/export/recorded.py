@@ -18,7 +18,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.record.record import Record
 from fieldbo.record.store import Row, record_file
 from fieldbo.results.result import Result
-from fieldbo.runs.load import mission_of
+from fieldbo.runs.replay import mission_of
 from fieldbo.runs.state import RunState
 from fieldbo.validation import validated
 
