@@ -137,7 +137,7 @@ def weighted_around(
     *,
     at_peak: bool = True,
 ) -> WeightedHyperparameters:
-    """Return hyperparameters that stand for their posterior, given readings; see `weighted_thetas`.
+    """Return hyperparameters that stand for their posterior, given readings; see `draw_weighted_thetas`.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def weighted_around(
     if learns and fitted.noise_variance is not None:
         peak = np.append(peak, np.log(fitted.noise_variance))
     prior = _prior(model, domain, declared[~censored])
-    thetas, weights = weighted_thetas(likelihood, prior, peak if at_peak else None, rng)
+    thetas, weights = draw_weighted_thetas(likelihood, prior, peak if at_peak else None, rng)
     split = len(fitted.kernel.theta)
     members = (
         replace(
@@ -193,7 +193,7 @@ _WITHIN = 1e-4  # quasi-random numbers stay this far from 0 and 1
 
 
 @on_one_blas_thread
-def weighted_thetas(
+def draw_weighted_thetas(
     likelihood: Likelihood, prior: LogNormalPrior, peak: Array | None, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return hyperparameters that stand for their posterior, and their weights.

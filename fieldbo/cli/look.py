@@ -348,16 +348,11 @@ def check(
         not content and file in list_worlds() and file not in list_missions()
     ):
         kind = "world"
-    given = {
-        "--set": set_,
-        "--vehicle": vehicle,
-        "--prior": prior and [prior],
-        "--policy": policy and [policy],
-    }
-    for option, values in given.items():
-        if values and kind != "mission":
+    first = {"--set": next(iter(set_ or []), None), "--vehicle": next(iter(vehicle or []), None)}
+    for option, given in (first | {"--policy": policy, "--prior": prior}).items():
+        if kind != "mission" and given is not None:
             raise InputError(
-                f"{option} {values[0]} does not apply to a {kind}",
+                f"{option} {given} does not apply to a {kind}",
                 expected=f"{option} with a mission",
                 where=option,
                 fix=f"edit the {kind}'s file" if option == "--set" else None,

@@ -109,7 +109,7 @@ class TourCosts:
         return order.tolist() if self.of(order.tolist()) + self.home[order[-1]] <= self.left else route
 
 
-def planned(outlook: Outlook, costs: TourCosts, most: int) -> Planned:
+def plan_tour(outlook: Outlook, costs: TourCosts, most: int) -> Planned:
     """Return a tour of up to `most` stops.
 
     Insert the stop that gains most per unit of cost, again and again, as long as it reaches a share of what

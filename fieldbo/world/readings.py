@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
-from fieldbo.world.logs.log import LEAST_READINGS, Row, fix_of_limit, read_text
+from fieldbo.world.logs.log import LEAST_READINGS, Row, check_widths, fix_of_limit, read_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +147,7 @@ def _check_header(path: Path, rows: list[Row], wanted: Sequence[str]) -> list[st
                 expected="one column with that name",
                 where=f"{path}, line {first}",
             )
-    for line, cells in rows[1:]:
-        if any(c.strip() for c in cells[len(header) :]):
-            raise InputError(
-                f"the line has {counted(len(cells), 'cell')}",
-                expected=f"{len(header)}, one per column ({', '.join(header)})",
-                where=f"{path}, line {line}",
-                fix="write decimals with a point, not a comma, and put text with commas in quotes",
-            )
+    check_widths(path, rows[1:], header)
     return header
 
 

@@ -20,6 +20,8 @@ from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
 from fieldbo.world.readings import Readings, column_names, read_readings
+from fieldbo.world.survey_validation import Validation
+from fieldbo.world.world import World
 
 _MODULE = "name=setting,setting:cost, as in denoise=strength,patch:40"
 _CONTROL_SET = "setting,setting:cost, as in strength,patch:0.1"
@@ -380,6 +382,9 @@ class CellDraft(Draft):
             costs = [cost for _, cost in source.control_sets]
             return four_digits(_ROUNDS * sum(costs) + _FIRST * max(costs))
         return four_digits(_SAMPLES * source.sample_cost)
+
+    def validation(self, world: World) -> Validation | None:
+        return None  # trials lie neither along lines nor in blocks
 
     def prior_mean(self) -> float:
         return self._round(self.field.scale.to_user([0.0])[0])

@@ -38,8 +38,6 @@ from fieldbo.world.fields.table import fit_table
 from fieldbo.world.logs.log import Log, bare, read_log
 from fieldbo.world.logs.survey import survey_from_log
 from fieldbo.world.readings import Readings, read_readings
-from fieldbo.world.survey_validation import Validation
-from fieldbo.world.world import World
 
 _SITES = 2500
 _DEGREES = {"lon", "long", "longitude", "lng", "lat", "latitude"}
@@ -221,9 +219,6 @@ class SurveyDraft(Draft):
     def first_mission(self) -> dict[str, Any]:
         asked = self.source.mission
         return asked.tables(self.source.value, asked.threshold_of(self.readings.values), self._battery())
-
-    def validation(self, world: World) -> Validation | None:
-        return self.field.validation(world.domain.sites)
 
     def _battery(self) -> float:
         """Return enough for a few crossings and about forty samples."""
@@ -511,9 +506,6 @@ class PlaceDraft(Draft):
         battery = four_digits(_CROSSINGS * crossing + _STOPS * extent.stop_s)
         home = self.place.degrees_toml(self.place.start)
         return asked.tables(self.source.value, asked.threshold_of(self.readings.values), battery, home)
-
-    def validation(self, world: World) -> Validation | None:
-        return self.field.validation(world.domain.sites)
 
     def blamed(self, error: InputError) -> str:
         key = (error.where or "").rpartition(": ")[2]

@@ -175,8 +175,8 @@ class Draft(ABC):
         return ()
 
     def validation(self, world: World) -> Validation | None:
-        """Return how well the fit predicts what is left out in whole groups."""
-        return None
+        """Return how well the fit predicts what is left out in whole groups; None if there are no groups."""
+        return self.field.validation(world.domain.sites)
 
     def prior_mean(self) -> float:
         """Return the mean of the mission's model, in the user's unit."""

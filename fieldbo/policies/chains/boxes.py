@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo._numerics.climb import climbed_together
+from fieldbo._numerics.climb import climb_together
 from fieldbo._numerics.streams import sobol
 from fieldbo.belief.surface import Surface
 from fieldbo.costs.base import CostModel
@@ -45,12 +45,12 @@ Columns = Sequence[Sequence[int]]
 """The numbers of each module's axes in the domain."""
 
 
-def sliced(low: Array, high: Array, axis: int, parts: int = 2) -> Array:
+def slice_box(low: Array, high: Array, axis: int, parts: int = 2) -> Array:
     """Cut a box (D,) across one axis into equal regions, (parts, 2, D).
 
     Examples
     --------
-    >>> sliced(np.zeros(2), np.array([4.0, 1.0]), axis=0)[:, :, 0].tolist()
+    >>> slice_box(np.zeros(2), np.array([4.0, 1.0]), axis=0)[:, :, 0].tolist()
     [[0.0, 2.0], [2.0, 4.0]]
     """
     ends = np.linspace(low[axis], high[axis], parts + 1)
@@ -75,7 +75,7 @@ def halves(region: Array, unit: ArrayLike | float = 1.0) -> Array:
     """
     sides = (region[1] - region[0]) / unit
     longest = int(np.argmax(sides >= sides.max() * (1 - 1e-9)))
-    return sliced(region[0], region[1], longest)
+    return slice_box(region[0], region[1], longest)
 
 
 class Refined(NamedTuple):
@@ -404,9 +404,7 @@ def best_of_boxes(
     starts = _choose_starts(scores, each - near, climbs)
     which = np.repeat(np.arange(K), starts.shape[1])
     rising = _rising(state, scoring)
-    ends, values = climbed_together(
-        rising, points[which, starts.ravel()], boxes.low[which], boxes.high[which]
-    )
+    ends, values = climb_together(rising, points[which, starts.ravel()], boxes.low[which], boxes.high[which])
     values = np.where(np.isfinite(scores[which, starts.ravel()]), values, -np.inf).reshape(K, -1)
     best = np.argmax(values, axis=1)
     rows = np.arange(K)

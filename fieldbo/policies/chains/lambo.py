@@ -54,7 +54,7 @@ from fieldbo.policies.chains.boxes import (
     first_changed,
     lazy_boxes,
     needs_modules,
-    sliced,
+    slice_box,
     upper_bound,
 )
 from fieldbo.policies.choice import leading
@@ -281,7 +281,7 @@ class LaMBO(Policy):
         regions = []
         for columns in cost.columns[:-1]:
             axes, across = list(columns), int(state.rng.integers(len(columns)))
-            regions.append(sliced(domain.low[axes], domain.high[axes], across, self.cells))
+            regions.append(slice_box(domain.low[axes], domain.high[axes], across, self.cells))
         arms = arms_of([len(boxes) for boxes in regions])
         return BanditState.over(regions, arms, self._depths(cost), self._unit_of_losses(state))
 

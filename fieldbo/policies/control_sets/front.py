@@ -173,7 +173,7 @@ class SubsetFront(GainPolicy):
         """Return the next play of a group of sets."""
         turn = _TURNS[int(counts.since(memory["begun"]).plays[group].sum()) % len(_TURNS)]
         if turn == "sceptical":
-            belief = doubting(state.belief)
+            belief = make_sceptical(state.belief)
             precision = Precision(belief) if belief.size else None
             search.expected = [
                 Expected(belief, over.samples, over.controls, precision) for over in search.expected
@@ -256,14 +256,14 @@ class SubsetFront(GainPolicy):
         return search.highest(form, [i], warm, to_play=True).get(i, best)
 
 
-def doubting(belief: Belief) -> Belief:
+def make_sceptical(belief: Belief) -> Belief:
     """Return a sceptical belief from the same readings, less sure of what lies between them.
 
     Examples
     --------
     >>> from fieldbo.belief.kernels import Matern52
     >>> belief = Belief(Matern52([0.4, 0.4], 0.5)).condition_on([[0.1, 0.5]], [1.0], 0.01)
-    >>> doubting(belief).kernel
+    >>> make_sceptical(belief).kernel
     Matern52(length_scales=array([0.2, 0.2]), variance=1.0)
     """
     kernel = belief.kernel
@@ -278,7 +278,7 @@ def _bounding(kappa: float, doubts: bool = False) -> Callable[[Expected], Callab
 
     def form(over: Expected) -> Callable[[Array], WithGradient]:
         if doubts:
-            over = Expected(doubting(over.belief), over.samples, over.controls)
+            over = Expected(make_sceptical(over.belief), over.samples, over.controls)
 
         def bound(x: Array) -> WithGradient:
             if kappa == 0.0:

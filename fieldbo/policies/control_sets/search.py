@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, frozen_array
-from fieldbo._numerics.climb import climbed_together
+from fieldbo._numerics.climb import climb_together
 from fieldbo.domain.controls import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.search import around
@@ -235,7 +235,7 @@ class ControlSetSearch:
                 values[in_set], gradients[in_set] = function(int(i), points[in_set])
             return values, gradients
 
-        return climbed_together(together, starts, low, high, rounds)
+        return climb_together(together, starts, low, high, rounds)
 
     def _distinct(self, which: NDArray[np.int64], points: Array, values: Array) -> list[int]:
         """Return the climbs that ended away from every better one of the same set."""

@@ -26,7 +26,7 @@ from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.choice import best_pair, leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.policies.level_set.risk import ByRisk, Risk, coefficients_at, drop_of, floored
-from fieldbo.policies.tour_plan import LEAST_SHARE, TourCosts, planned
+from fieldbo.policies.tour_plan import LEAST_SHARE, TourCosts, plan_tour
 from fieldbo.validation import settings
 
 if TYPE_CHECKING:
@@ -319,7 +319,9 @@ class Tour(ByRisk):
         places = np.concatenate([state.position[None], sites[rows]])
         travel = cost.travel(places, places, state.time_s)
         costs = TourCosts(travel, state.return_cost(places), sampling[rows, levels], state.spendable)
-        tour = planned(Outlook(state.surface, drops.risk, rows, drops.noise[rows, levels]), costs, self.stops)
+        tour = plan_tour(
+            Outlook(state.surface, drops.risk, rows, drops.noise[rows, levels]), costs, self.stops
+        )
         gain, decisions = tour.gain, list[Decision]()
         if tour.stops and state.sensor.along is not None:
             gain = on_a_tour(state, drops.risk, drops.noise[:, 0], rows[tour.stops])

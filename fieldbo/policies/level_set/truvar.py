@@ -79,7 +79,7 @@ def beta_in_theory(n_candidates: int, spent: float, least_cost: float, delta: fl
     return float(2.0 * np.log(n_candidates * steps**2 * np.pi**2 / (6.0 * delta)))
 
 
-def updated_sets(
+def update_sets(
     mu: Array, s: Array, h: float | tuple[float, float], beta: float, before: Sets, *, monotone: bool
 ) -> Sets:
     """Return the sets after classifying by the bounds ``mu +- sqrt(beta) s`` (eqs. 6 and 7); ties stay in M.
@@ -128,7 +128,7 @@ def potential_maximisers(mu: Array, s: Array, beta: float, among: Mask | None = 
     return np.asarray(open_sites & (mu + width >= (mu - width)[open_sites].max()))
 
 
-def advanced_epoch(
+def advance_epoch(
     s: Array,
     M: Mask,
     epoch: Epoch,
@@ -348,7 +348,7 @@ class TruVaR(Policy):
         afresh = state.rebuilt or not memory["monotone"]
         sd = state.surface.sd
         sets = self._sets(state, sd, epoch.beta, before, monotone=not afresh)
-        epoch = advanced_epoch(
+        epoch = advance_epoch(
             sd,
             sets.M,
             epoch,
@@ -366,7 +366,7 @@ class TruVaR(Policy):
             M = potential_maximisers(mu, sd, beta, before.M if monotone else None)
             return Sets(M, np.zeros_like(M), ~M)
         h = threshold_bounds(mu, sd, state.threshold_if, beta)
-        return updated_sets(mu, sd, h, beta, before, monotone=monotone)
+        return update_sets(mu, sd, h, beta, before, monotone=monotone)
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the pair of the largest reduction per unit of cost; Stop when nothing is in question."""

@@ -43,7 +43,7 @@ from fieldbo.policies.tour_plan import (
     Stops,
     draw_by_lot,
     highest_of,
-    planned,
+    plan_tour,
     step_price,
 )
 from fieldbo.validation import settings
@@ -273,7 +273,7 @@ class Scout(PlansTours):
             places = view.believed.over(np.concatenate([stops.sites, view.best[:1]]))
             tells = Tells(places, stops.noise, view.slack)
         worth = Worth(covers, tells)
-        tour = planned(worth, costs, int(min(_STOPS, max(1, state.steps_left))))
+        tour = plan_tour(worth, costs, int(min(_STOPS, max(1, state.steps_left))))
         if not tour.stops:
             tour = _best_single(worth, costs.travel[0, 1:] + stops.sampling)
         why = {
@@ -295,7 +295,7 @@ def _view_from(state: State, surface: Surface) -> _View:
     if covering.plain:
         return _View(covering, None, np.empty((0, domain.dimension)), 0.0, 1.0)
     excess = max(covering.tail, 3.0 * s / float(np.log(readings.size + 2))) * min(1.0, left / _LAST) ** 2
-    other = Surface(bounded(belief, domain, covering), surface.candidates)
+    other = Surface(bound_belief(belief, domain, covering), surface.candidates)
     believed = Mixture((surface, other), covering.level)
     return _View(covering, believed, _best(believed), 0.0 if left < _LAST else _SLACK * s, excess)
 
@@ -332,7 +332,7 @@ def _spacing_and_share_left(state: State) -> tuple[float, float]:
     return scarcest_spacing(state.domain, state.question, in_all), left
 
 
-def bounded(belief: Belief, domain: Domain, covering: Covering) -> Belief:
+def bound_belief(belief: Belief, domain: Domain, covering: Covering) -> Belief:
     """Return a belief of the same readings that vouches for no place far from all of them.
 
     Its length scales are at most twice the spacing, and it varies enough for the best reading to be no

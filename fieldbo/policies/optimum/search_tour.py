@@ -33,7 +33,7 @@ from fieldbo.messages import EndReason
 from fieldbo.policies.acquisition import log_expected_improvement
 from fieldbo.policies.candidates import climbed, over_candidates, reading_noise
 from fieldbo.policies.contract import Decision, Memory, State
-from fieldbo.policies.tour_plan import Planned, PlansTours, Stops, draw_by_lot, planned, step_price
+from fieldbo.policies.tour_plan import Planned, PlansTours, Stops, draw_by_lot, plan_tour, step_price
 from fieldbo.validation import settings
 
 
@@ -160,7 +160,7 @@ class SearchTour(PlansTours):
         costs = stops.costs(state)
         over = Surface(state.belief, np.concatenate([stops.sites, good]))
         outlook = Outlook(over, stops.noise, self.draws, state.rng)
-        tour = planned(outlook, costs, int(min(self.stops, max(1, state.steps_left))))
+        tour = plan_tour(outlook, costs, int(min(self.stops, max(1, state.steps_left))))
         if not tour.stops:
             tour = _best_single(over, stops, costs.travel[0, 1:] + stops.sampling)
         return stops.decisions(state, memory, tour, k, {})

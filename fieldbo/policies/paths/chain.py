@@ -187,7 +187,7 @@ class Chain:
         return blended
 
 
-def resized(chain: Chain, points: Array, count: int) -> Array:
+def resize(chain: Chain, points: Array, count: int) -> Array:
     """Return `count` points (count, d) along the same way as `points` (m, d) with m of at least 1.
 
     Points are added in the middle of the longest link, or left out where that changes the way least.

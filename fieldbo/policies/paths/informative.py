@@ -26,7 +26,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Event, Observation, Query, Recharge, Stop
 from fieldbo.policies.choice import needs_declared_costs
 from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
-from fieldbo.policies.paths.chain import Chain, Objective, first_plan, improved, resized, tours
+from fieldbo.policies.paths.chain import Chain, Objective, first_plan, improved, resize, tours
 from fieldbo.policies.paths.loss import (
     Everywhere,
     Importance,
@@ -390,7 +390,7 @@ class InformativePath(Policy):
         if not chains:
             return None
         chain = chains[0]
-        plan = resized(chain, plan if len(plan) else state.position[None], chain.count)
+        plan = resize(chain, plan if len(plan) else state.position[None], chain.count)
         return improved(self._objective(state, loss, chain), chain, plan, self.iterations)[0], chain
 
     def _objective(self, state: State, loss: RemainingLoss, chain: Chain) -> Objective:

@@ -455,14 +455,7 @@ def read_log(path: Path) -> Log:
         names.pop()  # a delimiter at the end of each line
     _check_names(path, first, names)
     names = _make_distinct([name or f"column {i}" for i, name in enumerate(names, 1)])
-    for line, cells in rows:
-        if any(cell.strip() for cell in cells[len(names) :]):
-            raise InputError(
-                f"the line has {counted(len(cells), 'cell')}",
-                expected=f"{len(names)}, one per column ({', '.join(names)})",
-                where=f"{path}, line {line}",
-                fix="write decimals with a point, not a comma, and put text with commas in quotes",
-            )
+    check_widths(path, rows, names)
     if not rows:
         raise InputError("the file has no readings", expected="a line per reading", where=str(path))
     width = len(names)
@@ -484,6 +477,18 @@ def read_log(path: Path) -> Log:
         tuple(sorted(declared)),
         tuple(notes),
     )
+
+
+def check_widths(path: Path, rows: Sequence[Row], names: Sequence[str]) -> None:
+    """Raise an `InputError` if a row has more cells than there are columns."""
+    for line, cells in rows:
+        if any(cell.strip() for cell in cells[len(names) :]):
+            raise InputError(
+                f"the line has {counted(len(cells), 'cell')}",
+                expected=f"{len(names)}, one per column ({', '.join(names)})",
+                where=f"{path}, line {line}",
+                fix="write decimals with a point, not a comma, and put text with commas in quotes",
+            )
 
 
 def _make_distinct(names: Sequence[str]) -> list[str]:
