@@ -1,4 +1,4 @@
-"""Contact with a robot: whether it answers, is this planner's, and was told to hold.
+"""Contact with a robot: whether it answers, is this planner's and fits, and was told to hold.
 
 A robot obeys one planner, by the claim that a planner makes on the retained topic ``.../planner``. A planner
 listens first, since an existing claim arrives at once; then it makes its own and repeats it about every
@@ -18,11 +18,14 @@ from threading import Lock
 from typing import Any
 
 from fieldbo.clock import Clock
+from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Ground
+from fieldbo.domain.places import place_text
 from fieldbo.errors import InputError, VehicleError, printable
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.remote.link import Connection, Link, Report, Taken, Unreachable
+from fieldbo.vehicles.remote.link import BatteryReport, Connection, Doubt, Link, Report, Taken, Unreachable
 from fieldbo.vehicles.remote.settings import Watch
+from fieldbo.vehicles.remote.track import Track
 
 _LONGEST_CHECK = 0.25
 """The longest interval between two checks that counts in full, as a fraction of the allowed silence."""
@@ -211,6 +214,80 @@ POLL_S = 0.05
 _log = logging.getLogger(__name__)
 
 
+class Readiness:
+    """What a robot has to report before it gets an order, and whether it fits.
+
+    Parameters
+    ----------
+    domain : Domain
+    link : Link
+    watch : Watch
+    track : Track
+        Where the robot is.
+
+    Attributes
+    ----------
+    battery : BatteryReport or None
+        The latest report of its battery.
+    doubts : dict of str to Doubt
+        What it sent and could not be read, by why.
+    """
+
+    def __init__(self, domain: Domain, link: Link, watch: Watch, track: Track) -> None:
+        self._domain, self._link, self._watch, self._track = domain, link, watch, track
+        self.battery: BatteryReport | None = None
+        self.doubts: dict[str, Doubt] = {}
+
+    def is_given(self, now_s: float) -> bool:
+        """Return True if the robot has reported all that it has to."""
+        return self._track.is_settled(now_s) and not self._missing
+
+    @property
+    def _missing(self) -> str:
+        """What the robot has not reported, but has to."""
+        acts = self._watch.when_planner_silent == "home"
+        if self._track.reported is None and (acts or not self._link.reports):
+            return "position"
+        return "battery" if acts and self.battery is None else ""
+
+    def refusal(self) -> str:
+        """Return why a robot that answers gets no order, and what to do about it; empty if it may get one."""
+        domain, beside = self._domain, self._track.beside
+        if beside is None:
+            return self._demand(self._missing) if self._missing else ""
+        place = (
+            place_text(domain, beside)
+            if domain.crs is not None
+            else ", ".join(
+                f"{axis.name} {x:.6g} {axis.unit}".rstrip()
+                for axis, x in zip(domain.axes, beside.tolist(), strict=True)
+            )
+        )
+        check = "check origin and bearing in [frame], or " if domain.crs is None else ""
+        return (
+            f"the robot at {self._link.address} reports its position as {place}, far outside the domain\n"
+            f"  fix:      {check}bring the robot to the start"
+        )
+
+    def _demand(self, missing: str) -> str:
+        within = f"within {self._watch.connect_s:g} s"
+        what = f"the robot at {self._link.address} has not reported its {missing} {within}{self.but(missing)}"
+        fixes = [doubt.fix for doubt in self.doubts.values() if doubt.about == missing]
+        if fixes:
+            return f"{what}\n  fix:      {'; '.join(fixes)}"
+        if self._watch.when_planner_silent == "home":
+            return (
+                f"{what}: a robot that goes home by itself has to\n"
+                f'  fix:      have it report its {missing}, or set when_planner_silent = "hold"'
+            )
+        return f"{what}\n  fix:      wait for a position fix, or check the names in [link]"
+
+    def but(self, missing: str) -> str:
+        """Return what came instead of what is missing; empty if nothing did."""
+        came = [doubt.why for doubt in self.doubts.values() if doubt.about == missing]
+        return f": {'; '.join(came)}" if came else ""
+
+
 class Contact:
     """Opens and closes the link to a robot, and keeps track of when the robot was heard.
 
@@ -292,7 +369,7 @@ class Contact:
     # -- opening and closing -------------------------------------------------------------------------
 
     def open(
-        self, mission: Mission, ground: Ground | None, session: str, is_ready: Callable[[], bool]
+        self, mission: Mission, ground: Ground | None, session: str, is_ready: Callable[[float], bool]
     ) -> None:
         """Open the link and claim the robot; wait until it answers and is ready, or is another planner's."""
         self._taken, self.connected_s = None, self.clock.now_s()
@@ -306,9 +383,9 @@ class Contact:
             self.close()
             raise
 
-    def _is_ready(self, is_ready: Callable[[], bool]) -> bool:
+    def _is_ready(self, is_ready: Callable[[float], bool]) -> bool:
         assert self.connection is not None
-        return self.heard_s >= 0 and self.connection.claimed and is_ready()
+        return self.heard_s >= 0 and self.connection.claimed and is_ready(self.clock.now_s())
 
     def refusal(self) -> str:
         """Return why no order can leave, and what to do about it; empty if one can."""

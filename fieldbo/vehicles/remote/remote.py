@@ -34,7 +34,7 @@ from fieldbo.messages import (
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.remote.arrival import ArrivalDetector, OnTheWayCollector
-from fieldbo.vehicles.remote.contact import POLL_S, Contact
+from fieldbo.vehicles.remote.contact import POLL_S, Contact, Readiness
 from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
@@ -108,12 +108,11 @@ class Remote(Vehicle):
         )
         self._detector = None if link.reports else detector
         self._contact = Contact(link, settings.watch, clock, self._listen)
+        self._readiness = Readiness(mission.world.domain, link, settings.watch, self._track)
         self._events: list[Event] = []
         self._held_back: list[tuple[float, GoalResult]] = []
-        self._charge: BatteryReport | None = None
         self._telemetry_s = self._asked_s = -math.inf
         self._is_back = self._blocked = False
-        self._misread: dict[str, Doubt] = {}
 
     # -- the link ------------------------------------------------------------------------------------
 
@@ -133,60 +132,10 @@ class Remote(Vehicle):
         """
         if self._contact.connection is not None:
             return
-        self._contact.open(self.mission, self.ground, self.session, self._has_reported)
-        if problem := self._contact.refusal() or self._unfit():
+        self._contact.open(self.mission, self.ground, self.session, self._readiness.is_given)
+        if problem := self._contact.refusal() or self._readiness.refusal():
             self.close()
             raise VehicleError(problem)
-
-    def _has_reported(self) -> bool:
-        """Return True if the robot has reported all that it has to."""
-        return self._track.is_settled(self.clock.now_s()) and not self._missing
-
-    @property
-    def _missing(self) -> str:
-        """What the robot has not reported, but has to."""
-        acts = self.watch.when_planner_silent == "home"
-        if self._track.reported is None and (acts or not self.link.reports):
-            return "position"
-        return "battery" if acts and self._charge is None else ""
-
-    def _unfit(self) -> str:
-        """Return why a robot that answers gets no order, and what to do about it; empty if it may get one."""
-        if self._track.beside is None:
-            return self._demand(self._missing) if self._missing else ""
-        domain = self.mission.world.domain
-        place = (
-            place_text(domain, self._track.beside)
-            if domain.crs is not None
-            else ", ".join(
-                f"{axis.name} {x:.6g} {axis.unit}".rstrip()
-                for axis, x in zip(domain.axes, self._track.beside.tolist(), strict=True)
-            )
-        )
-        check = "check origin and bearing in [frame], or " if domain.crs is None else ""
-        return (
-            f"the robot at {self.address} reports its position as {place}, far outside the domain\n"
-            f"  fix:      {check}bring the robot to the start"
-        )
-
-    def _demand(self, missing: str) -> str:
-        """Return what has to be reported, and what to do about it."""
-        within = f"within {self.watch.connect_s:g} s"
-        what = f"the robot at {self.address} has not reported its {missing} {within}{self._but(missing)}"
-        fixes = [doubt.fix for doubt in self._misread.values() if doubt.about == missing]
-        if fixes:
-            return f"{what}\n  fix:      {'; '.join(fixes)}"
-        if self.watch.when_planner_silent == "home":
-            return (
-                f"{what}: a robot that goes home by itself has to\n"
-                f'  fix:      have it report its {missing}, or set when_planner_silent = "hold"'
-            )
-        return f"{what}\n  fix:      wait for a position fix, or check the names in [link]"
-
-    def _but(self, missing: str) -> str:
-        """Return what came instead of what is missing; empty if nothing did."""
-        came = [doubt.why for doubt in self._misread.values() if doubt.about == missing]
-        return f": {'; '.join(came)}" if came else ""
 
     def __enter__(self) -> Remote:
         self.connect()
@@ -233,8 +182,8 @@ class Remote(Vehicle):
         self._filter.channels.repeat()
         latest = self._book.latest
         changing = latest is not None and isinstance(latest.order, Recharge) and latest.pending
-        if self._charge is not None and not changing:
-            self._filter.take_battery(self._charge)
+        if self._readiness.battery is not None and not changing:
+            self._filter.take_battery(self._readiness.battery)
         self._release_held_back()
         if self._contact.connection is not None:
             for entry in self._book:
@@ -320,8 +269,8 @@ class Remote(Vehicle):
             order.battery,
             self.spec.batteries,
         )
-        if self._charge is not None:
-            self._check_battery(self._charge)
+        if self._readiness.battery is not None:
+            self._check_battery(self._readiness.battery)
 
     @property
     def _recharge(self) -> Entry | None:
@@ -521,7 +470,7 @@ class Remote(Vehicle):
                 self._settle(Lost(under_way.id, report.why))
             return
         if isinstance(report, Doubt):
-            self._misread[report.why] = report
+            self._readiness.doubts[report.why] = report
             self._filter.doubt(report.why, f"{report.why}; {report.fix}")
             return
         if isinstance(report, Reconnected):
@@ -581,7 +530,7 @@ class Remote(Vehicle):
                 self._check_way(report.position)
                 self._send_again_if_due()
             case BatteryReport():
-                self._charge = report
+                self._readiness.battery = report
                 if self._recharge is not None:
                     self._check_battery(report)
                     return False
@@ -743,7 +692,7 @@ class Remote(Vehicle):
             self._settle(Lost(entry.id, self._contact.silence, sent))
         elif waited_s > self.watch.least_s:
             why = f"the robot has not reported its position for {waited_s:.0f} s, so no safe route is known"
-            self._settle(Lost(entry.id, why + self._but("position"), sent))
+            self._settle(Lost(entry.id, why + self._readiness.but("position"), sent))
 
     def _settle(self, event: Observation | Rejected | Lost) -> None:
         """Report the outcome of an order, followed by telemetry if the robot carried it out."""
