@@ -261,7 +261,6 @@ class OnlineModel:
         return self._learn(self._observations[-1])
 
     def _take_usable(self, event: Observation) -> _Taken:
-        """Return what the model takes of an observation."""
         good = self._usable(event.values, event.noise_variances)
         usable = event.sites[good], event.values[good], event.noise_variances[good]
         return _Taken(event.order, event.part, *usable, left_out=int((~good).sum()))

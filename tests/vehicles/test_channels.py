@@ -14,10 +14,10 @@ from fieldbo.testing import SteppedClock, small_mission
 from fieldbo.vehicles.mqtt.client import MqttClient
 from fieldbo.vehicles.mqtt.link import Mqtt
 from fieldbo.vehicles.mqtt.protocol import Codec
-from fieldbo.vehicles.remote.channels import MOST_CHANNELS
 from fieldbo.vehicles.remote.link import ChannelReport, Connection, Heartbeat, Link, PositionReport
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch
+from fieldbo.vehicles.remote.usable import MOST_CHANNELS
 from fieldbo.vehicles.simulators import Schedule
 
 WIND = Hold("wind", above=8)

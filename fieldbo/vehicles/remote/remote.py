@@ -459,7 +459,6 @@ class Remote(Vehicle):
         self._release_held_back()
 
     def _process(self, now_s: float, report: Report) -> None:
-        """Process a report that arrived at `now_s`."""
         if isinstance(report, ChannelReport):
             self._take_channel(report, now_s)
             return

@@ -29,14 +29,13 @@ from fieldbo.messages import (
     Telemetry,
 )
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.remote.channels import Channels
 from fieldbo.vehicles.remote.gauge import BatteryGauge
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
 from fieldbo.vehicles.remote.prices import Prices
 from fieldbo.vehicles.remote.progress import Entry, Leg, OrderBook, Progress
 from fieldbo.vehicles.remote.settings import VehicleFile
 from fieldbo.vehicles.remote.track import Track
-from fieldbo.vehicles.remote.usable import believable_on_the_way, number
+from fieldbo.vehicles.remote.usable import Channels, believable_on_the_way, number
 
 _HURRIED = 0.1
 """A duration of less than this fraction of the time that passed is not believed."""

@@ -23,7 +23,6 @@ from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
-from fieldbo.vehicles.remote.channels import ChannelSources
 from fieldbo.vehicles.remote.gauge import Scale, ShareReader
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
@@ -38,6 +37,7 @@ from fieldbo.vehicles.remote.link import (
     OnReport,
     PositionReport,
 )
+from fieldbo.vehicles.remote.usable import ChannelSources
 from fieldbo.vehicles.ros2.node import ActionGoal, ActionGoals, Node, Planner, ros
 
 _NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
