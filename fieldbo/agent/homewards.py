@@ -77,16 +77,13 @@ def go_on_home(agent: AgentState, vehicle: int) -> GoHome | Stop:
         return finish(agent, vehicle, state.reason)
     if state.out_of_touch:
         return _give_up(agent, vehicle, EndReason.VEHICLE_LOST)
-    if state.home_tries >= _HOME_TRIES or _is_stuck(state) or _is_hopeless(state):
+    # Many trips were lost, and the vehicle is seen to be no nearer.
+    stuck = state.trips_in_vain >= _TRIPS_IN_VAIN and state.heard_s > state.lost_s
+    if stuck or state.home_tries >= _HOME_TRIES or _is_hopeless(state):
         return _give_up(agent, vehicle, state.reason)
     if state.unsent_trips >= _LOST_TRIPS:
         return _give_up(agent, vehicle, EndReason.VEHICLE_LOST)
     return _home_or_stop(agent, vehicle, state.reason)
-
-
-def _is_stuck(state: VehicleState) -> bool:
-    """Return True if many trips home were lost, and the vehicle is seen to be no nearer."""
-    return state.trips_in_vain >= _TRIPS_IN_VAIN and state.heard_s > state.lost_s
 
 
 def _is_hopeless(state: VehicleState) -> bool:

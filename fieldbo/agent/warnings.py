@@ -189,7 +189,8 @@ class _Start:
         """Return what the limit is too small for; None if it affords every choice."""
         domain, count = self.mission.world.domain, len(self.initial)
         sites = np.vstack([domain.sites, self.position]) if domain.continuous else domain.sites
-        sets, name = _control_sets(self.mission), self._name
+        sets = self.mission.world.domain.control_masks if self.mission.policy.leaves_free else (None,)
+        name = self._name
         level = min(self.mission.levels, key=lambda k: self._needed(sites, k, sets))
         several = self.mission.world.sensor.settings > 1
         if self._needed(sites, level, sets) > self.left:
@@ -253,11 +254,6 @@ class _Start:
         needed = self._needed(sites, level, sets) * (1.0 + spec.margin) + reserve
         price = duration_text(needed) if self.limit.name == "time" else f"{needed:.4g} {unit}"
         return f"{price} with {included}" if included else price
-
-
-def _control_sets(mission: Mission) -> tuple[Mask | None, ...]:
-    """Return the control sets that the policy can choose; None sets all variables."""
-    return mission.world.domain.control_masks if mission.policy.leaves_free else (None,)
 
 
 def _choices(mission: Mission, sites: Array, position: Array) -> list[tuple[str, Array, Mask | None]]:

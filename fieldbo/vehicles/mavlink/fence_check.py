@@ -279,7 +279,9 @@ def _reduce(rings: list[_Ring], keep: BaseGeometry, link: MavlinkSettings) -> bo
         outer, inner = shapely.Polygon(ring.corners), shapely.Polygon(corners)
         if not ring.inclusion:
             outer, inner = inner, outer
-        if outer.is_valid and inner.is_valid and _covers(outer, inner):
+        if not (outer.is_valid and inner.is_valid):
+            continue
+        if shapely.difference(inner, outer).area <= _ROUNDING * outer.area:
             ring.corners = corners
             return True
     return False
@@ -288,10 +290,6 @@ def _reduce(rings: list[_Ring], keep: BaseGeometry, link: MavlinkSettings) -> bo
 def _bend(corners: Array) -> int:
     """Return how many edges are so long that they are not straight in metres and in degrees."""
     return int((np.linalg.norm(np.roll(corners, -1, axis=0) - corners, axis=1) > STRAIGHT_M).sum())
-
-
-def _covers(outer: shapely.Polygon, inner: shapely.Polygon) -> bool:
-    return bool(shapely.difference(inner, outer).area <= _ROUNDING * outer.area)
 
 
 def _is_within(fence: GeoFence, area: BaseGeometry, keep: BaseGeometry) -> bool:

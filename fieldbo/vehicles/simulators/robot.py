@@ -265,7 +265,7 @@ class Robot:
         if self._leg is not None and self._leg.goal.id == goal:
             self.hold()
         elif goal not in self._answers:
-            self._answer(-1, self._cut_short(goal, 0.0, 0.0))
+            self._answer(-1, replace(self._result(goal, 0.0, 0.0), complete=False))
 
     def hold(self) -> None:
         """Stay in place; cut the goal under way short."""
@@ -496,9 +496,6 @@ class Robot:
         return GoalResult(
             goal, self._shown, np.empty((0, len(self.position))), none, none, cost, duration_s=seconds
         )
-
-    def _cut_short(self, goal: str, cost: float, seconds: float) -> GoalResult:
-        return replace(self._result(goal, cost, seconds), complete=False)
 
     # -- reporting -------------------------------------------------------------------------------------
 
