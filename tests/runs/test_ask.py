@@ -609,7 +609,7 @@ def test_truvar_records_the_polished_site():
 def test_the_time_left_is_recorded_next_to_the_battery_left():
     mission = small_mission()
     vehicle = replace(mission.vehicles[0], time_limit_s=40.0)
-    state = fieldbo.Agent(replace(mission, vehicles=(vehicle,)))._asked(0)
+    state = fieldbo.Agent(replace(mission, vehicles=(vehicle,)))._view(0)
     best = leading(state, np.arange(float(state.domain.size)), state.choosable())
     (time,) = (limit for limit in state.limits if limit.name == "time")
     for candidate in best:
