@@ -21,6 +21,7 @@ from fieldbo.agent.checks import (
     check_decision,
     check_event,
     check_proposal,
+    check_replayed,
     corrected,
     correction,
     expected_cost,
@@ -34,7 +35,7 @@ from fieldbo.agent.state import WANTED, AgentState, Origin, origin_of, view_at_e
 from fieldbo.agent.steering import completed, obey
 from fieldbo.agent.stopping import awaits_fit, decided, goal_decides
 from fieldbo.belief.model import LEAST_READINGS
-from fieldbo.errors import InputError, RecordError
+from fieldbo.errors import InputError
 from fieldbo.messages import (
     Answer,
     Command,
@@ -51,7 +52,6 @@ from fieldbo.messages import (
     Rejected,
     Stop,
     Telemetry,
-    kind_of,
     order_number,
 )
 from fieldbo.mission.mission import Mission
@@ -357,8 +357,7 @@ class Agent(AgentState):
         """
         origin = origin_of(order, why) if origin is None else origin
         vehicle = self.vehicles[order.vehicle]
-        if problem := _misfit(order, why, origin, vehicle.phase):
-            raise RecordError(f"the record can't be replayed: {order.id} {problem}")
+        check_replayed(order, why, origin, vehicle.phase)
         if origin is not Origin.OPERATOR and not vehicle.phase.between_batteries:
             vehicle.wanted.clear()  # what was wanted before it was not affordable
         match origin:
@@ -607,18 +606,6 @@ class Agent(AgentState):
         if site in self.seen_in_vain:
             self.pass_over(order.site)
         self.seen_in_vain.add(site)
-
-
-def _misfit(order: Order, why: Mapping[str, Any] | None, origin: Origin, phase: Phase) -> str:
-    """Return what is wrong with where an order of a record is said to come from; empty if nothing is."""
-    expected = {Origin.BATTERY: GoHome | Recharge, Origin.END: GoHome}.get(origin, Query)
-    if not isinstance(order, expected):
-        return f"is a {kind_of(order)}, but its origin is {origin.value!r}"
-    if origin is Origin.BATTERY and phase.over:
-        return "is for another battery, after the vehicle's part was over"
-    if origin is Origin.END and "end_reason" not in (why or {}):
-        return "ends a vehicle's part, and does not say why"
-    return ""
 
 
 def _without_readings(event: Observation) -> Observation:

@@ -5,29 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.affordability import Affordability
-from fieldbo.agent.state import AGENT_KEYS, AgentState, Issued
+from fieldbo.agent.phase import Phase
+from fieldbo.agent.state import AGENT_KEYS, AgentState, Issued, Origin
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.costs.travel import shortest_order
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import distances_from, in_order, off_route_m
-from fieldbo.errors import InputError, PolicyError, counted
+from fieldbo.errors import InputError, PolicyError, RecordError, counted
 from fieldbo.messages import (
     Answer,
     Command,
     Correction,
     Event,
+    GoHome,
     Lost,
     Observation,
     Order,
     Query,
+    Recharge,
     Rejected,
     Stop,
     Telemetry,
+    kind_of,
 )
 from fieldbo.mission.mission import Mission, policy_name
 from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, State
@@ -240,6 +245,20 @@ def corrected(history: Sequence[Event], event: Correction) -> tuple[int, Observa
 def same_readings(a: Event, b: Observation) -> bool:
     """Return True if two observations have the same readings."""
     return isinstance(a, Observation) and np.array_equal(a.values, b.values, equal_nan=True)
+
+
+def check_replayed(order: Order, why: Mapping[str, Any] | None, origin: Origin, phase: Phase) -> None:
+    """Raise a `RecordError` unless an agent may have given an order where a record says it came from."""
+    expected = {Origin.BATTERY: GoHome | Recharge, Origin.END: GoHome}.get(origin, Query)
+    if not isinstance(order, expected):
+        problem = f"is a {kind_of(order)}, but its origin is {origin.value!r}"
+    elif origin is Origin.BATTERY and phase.over:
+        problem = "is for another battery, after the vehicle's part was over"
+    elif origin is Origin.END and "end_reason" not in (why or {}):
+        problem = "ends a vehicle's part, and does not say why"
+    else:
+        return
+    raise RecordError(f"the record can't be replayed: {order.id} {problem}")
 
 
 def suggested(mission: Mission, state: State, memory: Memory) -> Decision:
