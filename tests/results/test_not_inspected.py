@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import shapely
+from matplotlib.figure import Figure
+from page_runs import data_of
 from small_runs import sketch
 
 import fieldbo
@@ -19,9 +21,10 @@ from fieldbo.costs import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.mission.mission import VehicleSpec
+from fieldbo.pages.report import report_page
 from fieldbo.policies import Lawnmower
 from fieldbo.results import plot
-from fieldbo.runs.export import export
+from fieldbo.runs.export import export, read_run
 from fieldbo.runs.folder import begin
 from fieldbo.testing import small_mission, small_world
 from fieldbo.world.fields.base import Field
@@ -192,6 +195,26 @@ def test_the_picture_names_sites_not_inspected(corner):
     labels = [t.get_text() for ax in figure.axes for t in (*ax.get_yticklabels(), *ax.get_xticklabels())]
     labels += [t.get_text() for ax in figure.axes for c in ax.child_axes for t in c.get_yticklabels()]
     assert "not\ninspected" in labels
+
+
+@pytest.mark.parametrize(
+    ("layer", "estimated"), [("mean", True), ("sd", True), ("probability", True), ("truth", False)]
+)
+def test_whatever_the_model_estimates_is_hatched_where_nobody_inspected_it(corner, layer, estimated):
+    drawn = plot.map_panel(Figure().subplots(), corner[0], layer)
+    assert ("not inspected" in drawn) == estimated
+
+
+def test_the_page_hatches_what_the_model_estimates_with_scripts_and_without(corner):
+    page = report_page(read_run(corner[1])).decode()
+    described = data_of(page.encode())["layers"]
+    assert {each["key"] for each in described if each.get("estimated")} == {
+        "mean",
+        "sd",
+        "probability",
+        "class",
+    }
+    assert "; hatched: not inspected" in page
 
 
 def test_areas_of_the_classes_with_that_not_inspected_cover_the_lake(corner):
