@@ -81,7 +81,7 @@ class Unseen(NamedTuple):
         (0.4, 0.049)
         """
         # Exponential, with a rate whose posterior after so many patches is a gamma distribution.
-        return self.chance * (1.0 + excess / (self.met * self.tail)) ** -self.met
+        return self.chance * (1.0 + max(0.0, excess) / (self.met * self.tail)) ** -self.met
 
     def to_plain(self) -> dict[str, float]:
         """Return what a summary says of it."""

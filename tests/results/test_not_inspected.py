@@ -12,9 +12,9 @@ from small_runs import sketch
 
 import fieldbo
 from fieldbo._numerics.streams import stream
-from fieldbo.agent.inspection import missable
+from fieldbo.agent.inspection import inspection, missable
 from fieldbo.belief.confidence import confidence
-from fieldbo.belief.covering import distance_text
+from fieldbo.belief.covering import distance_text, to_nearest
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet
 from fieldbo.costs import Euclidean
@@ -103,6 +103,17 @@ def test_no_circle_counts_once_readings_lie_on_both_sides_of_the_threshold(bay):
     assert not missable(replace(made, model=Model(learn=False)), surface, above, far).any(), (
         "known models vouch"
     )
+
+
+def test_a_reading_vouches_as_far_as_a_sweep_in_square_cells_leaves_a_place(bay, monkeypatch):
+    mission, above = bay.mission, float(bay.surface.belief.values.max()) + 1.0
+    monkeypatch.setattr("fieldbo.agent.inspection.spacing_of", lambda *_: 100.0)
+    monkeypatch.setattr("fieldbo.agent.inspection.reach_of", lambda *_: np.full(2, 1e-9))
+    found = inspection(mission, bay.surface, above).far
+    away = to_nearest(mission.world.domain, bay.surface.belief.sites)
+    np.testing.assert_array_equal(found, away >= 100.0 / np.sqrt(2.0))
+    assert found.any()
+    assert not found.all()
 
 
 def test_the_report_counts_what_is_far_from_all_readings_once(bay):
