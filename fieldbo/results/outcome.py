@@ -130,7 +130,7 @@ class Outcome:
         best, answer, world = self.best_measured, self.answer, self.mission.world
         if best is None or not isinstance(answer, OptimumAnswer):
             return None
-        if (limit := world.sensor.below) is not None and best.value <= limit:
+        if not world.sensor.detects(best.value):
             return None
         domain = world.domain
         same = coordinates(domain, best.point) == coordinates(domain, answer.reported.point)

@@ -22,6 +22,7 @@ from fieldbo.results.cell_runs import SetPlays
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.recommendation import BestPlay
 from fieldbo.results.words import coordinates, extreme, interval, rounded, spent_of
+from fieldbo.world.world import World
 
 _ENDINGS = {
     EndReason.QUESTION_ANSWERED: "Question answered",
@@ -202,8 +203,7 @@ def _optimum(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, s
         if names := ", ".join(sets[play.number].name for play in unpriced):
             yield "equally good", f"{names}, as far as is known, at a cost not known yet"
         return
-    value = f"{world.quantity.amount(numbers['reported_value'])} "
-    value += interval(numbers["reported_value_interval90"])
+    value = _stated(world, numbers["reported_value"], numbers["reported_value_interval90"])
     all_set = "with everything set, " if world.domain.control_sets else ""
     place = coordinates(world.domain, numbers["reported_site"])
     yield f"{extreme(question)} value", f"{value} at {all_set}{place}"
@@ -217,11 +217,22 @@ def _optimum(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, s
     yield "regret", f"{scored}model expects {expected}"
 
 
+def _stated(world: World, value: float, ends: list[float]) -> str:
+    """Return the stated value with its interval; without a number at or below the limit of detection."""
+    sensor, amount = world.sensor, world.quantity.amount
+    if sensor.below is None or sensor.detects(value):
+        return f"{amount(value)} {interval(ends)}"
+    text = f"at or below the limit of detection, {amount(sensor.below)},"
+    return f"{text} or up to {amount(ends[1])}," if sensor.detects(ends[1]) else text
+
+
 def _differs(outcome: Outcome, measured: float) -> bool:
     """Return whether what was measured at the reported place differs from what is stated of it by much."""
     assert isinstance(outcome.answer, OptimumAnswer)
     believed = outcome.values[outcome.believed]
-    return bool(abs(measured - outcome.answer.reported_value) > _MUCH * np.ptp(believed))
+    return outcome.mission.world.sensor.detects(measured) and bool(
+        abs(measured - outcome.answer.reported_value) > _MUCH * np.ptp(believed)
+    )
 
 
 def _cell_scores(numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -28,6 +28,7 @@ from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.plot.marks import optimum_marks
+from fieldbo.results.report import _stated
 from fieldbo.results.result import Result
 from fieldbo.results.truth import Place, truth_of
 from fieldbo.world.fields.base import Field
@@ -185,6 +186,22 @@ def test_where_nothing_was_detected_no_place_is_the_best_measured(results):
     blind = replace(result.mission, world=replace(result.mission.world, sensor=sensor))
     elsewhere = replace(result, mission=blind, surface=results["minimum"].surface)
     assert elsewhere.measured_elsewhere is None
+    assert "best measured" not in dict(elsewhere.report().rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "ends", "text"),
+    [
+        (-33.0, [-64.0, -4.0], "at or below the limit of detection, 2 mm,"),
+        (-3.0, [-9.0, 4.0], "at or below the limit of detection, 2 mm, or up to 4 mm,"),
+        (3.0, [1.0, 5.0], "3 mm (1 to 5)"),
+    ],
+)
+def test_a_value_that_no_sensor_detects_is_stated_without_a_number(results, value, ends, text):
+    world = replace(results["maximum"].mission.world, quantity=Quantity("crack", "mm"))
+    blind = replace(world, sensor=Sensor(0.01, below=2.0))
+    assert _stated(blind, value, ends) == text
+    assert _stated(world, value, ends).startswith(f"{value:g} mm (")
 
 
 def test_only_an_optimum_has_a_best_measured_place(results):
