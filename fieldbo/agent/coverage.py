@@ -2,12 +2,14 @@
 
 The policy decides as long as what is left of the battery also pays for the stops that are still missing.
 Those that a vehicle passes on its way come first, and once the rest takes all that is left, it begins.
+If it takes more than that, the nearest distance that can be met takes the place of the mission's, at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +28,9 @@ from fieldbo.policies.contract import Decision, State
 _MARGIN = 1.15  # by which the stops that are missing may turn out to take more
 _CANDIDATES = 400  # for a stop
 _MOST_STOPS = 200  # that are planned at once
+_MANY_STOPS = 60  # whose order takes longer to find than what they take at least
 _WIDER = 1.1  # times as far, until the battery suffices
+_TRIES = 3  # distances that are tried in one decision, if the mission's can't be met
 
 
 class Covered(NamedTuple):
@@ -83,6 +87,8 @@ def covering(agent: AgentState, state: State, decision: Decision, *, now: bool) 
     if not far.any():
         return decision
     route = _route(agent, state, far, within)
+    if route is not None and route.share > 1.0:
+        route, now = _nearest(agent, state, distances, route), True
     if route is None:
         early = isinstance(choice, Stop) and choice.reason is EndReason.QUESTION_ANSWERED
         return replace(decision, choice=Stop(EndReason.BATTERY_SPENT)) if early else decision
@@ -93,11 +99,16 @@ def covering(agent: AgentState, state: State, decision: Decision, *, now: bool) 
 
 
 class _Route(NamedTuple):
-    """Sites (k,) whose readings leave no place too far, in an order that needs little travel; its cost."""
+    """Sites (k,) whose readings leave no place farther than `within`, in an order that needs little travel.
+
+    With its cost, and the largest share that it takes of what is left of a limit.
+    """
 
     stops: Indices
     sites: Array
+    within: float
     cost: float
+    share: float
 
     def fits_after(self, state: State, query: Query) -> bool:
         """Return whether a query leaves enough for the stops, each limit with a margin."""
@@ -124,7 +135,7 @@ class _Route(NamedTuple):
 
 
 def _route(agent: AgentState, state: State, far: Mask, within: float) -> _Route | None:
-    """Return the stops that are missing; None if costs are unknown, or they take more than what is left.
+    """Return the stops that are missing, even if they take more than what is left; None if costs are unknown.
 
     Another battery or vehicle may still come: the stops then wait for the last one.
     """
@@ -137,14 +148,51 @@ def _route(agent: AgentState, state: State, far: Mask, within: float) -> _Route 
     able[
         [agent.domain.nearest(i.order.site) for i in agent.issued.values() if isinstance(i.order, Query)]
     ] = False
-    routes = list[_Route]()
-    for stops in (cover(agent.domain, far, able, within), _still_planned(agent, far, able, within)):
-        if len(stops):
-            order = shortest_order(state.cost, state.position, agent.domain.sites[stops])
-            sites = agent.domain.sites[stops[order]]
-            if all(_takes(limit, state.position, sites) <= limit.left for limit in state.limits):
-                routes.append(_Route(stops[order], sites, _takes(state.limits[0], state.position, sites)))
-    return min(routes, key=lambda route: route.cost, default=None)
+    found = (cover(agent.domain, far, able, within), _still_planned(agent, far, able, within))
+    routes = [_through(agent, state, stops, within) for stops in found if len(stops)]
+    return min(routes, key=lambda route: (route.share > 1.0, route.cost), default=None)
+
+
+def _through(agent: AgentState, state: State, stops: Indices, within: float) -> _Route:
+    """Return the route over stops (k,); in no good order if they take more than what is left in any."""
+    assert state.cost is not None
+    left = [max(limit.left, float(np.finfo(float).tiny)) for limit in state.limits]
+    if len(stops) > _MANY_STOPS:
+        sites = agent.domain.sites[stops]
+        least = [_least(limit, sites) for limit in state.limits]
+        if (share := max(taken / of for taken, of in zip(least, left, strict=True))) > 1.0:
+            return _Route(stops, sites, within, least[0], share)
+    order = shortest_order(state.cost, state.position, agent.domain.sites[stops])
+    sites = agent.domain.sites[stops[order]]
+    takes = [_takes(limit, state.position, sites) for limit in state.limits]
+    share = max(taken / of for taken, of in zip(takes, left, strict=True))
+    return _Route(stops[order], sites, within, takes[0], share)
+
+
+def _nearest(agent: AgentState, state: State, distances: Array, route: _Route) -> _Route | None:
+    """Return a route for the nearest distance that can be met, as far as some tries find it; else None.
+
+    Parameters
+    ----------
+    agent : AgentState
+    state : State
+    distances : (N,) array
+        Of the places from the nearest reading.
+    route : _Route
+        That for the mission's distance, which takes more than what is left.
+    """
+    best, met, unmet = None, np.inf, route.within
+    planned = _planned(agent).get("within", unmet)
+    tried = planned if planned > unmet else unmet * max(_WIDER, route.share)
+    for _ in range(_TRIES):
+        far, found = (distances > tried) & ~agent.rejected, None
+        if far.any() and (found := _route(agent, state, far, tried)) is not None and found.share > 1.0:
+            unmet, tried = tried, min(tried * max(_WIDER, found.share), float(np.sqrt(tried * met)))
+        else:
+            best, met, tried = found or best, tried, float(np.sqrt(unmet * tried))
+        if met < unmet * _WIDER:
+            break
+    return best
 
 
 def _still_planned(agent: AgentState, far: Mask, able: Mask, within: float) -> Indices:
@@ -152,13 +200,24 @@ def _still_planned(agent: AgentState, far: Mask, able: Mask, within: float) -> I
 
     Empty if they no longer cover what is far. A new plan may take more than the rest of the old one.
     """
-    latest = next(reversed(agent.issued.values()), None)
-    plan = None if latest is None else (latest.why or {}).get("cover")
-    stops = np.array([k for k in (plan or {}).get("sites", ()) if able[k]], dtype=np.intp)
+    stops = np.array([k for k in _planned(agent).get("sites", ()) if able[k]], dtype=np.intp)
     if not len(stops):
         return stops
     reached = to_nearest(agent.domain, agent.domain.sites[stops])[far] <= within
     return stops if reached.all() else stops[:0]
+
+
+def _least(limit: Limit, sites: Array) -> float:
+    """Return what readings at sites (k, d) take of a limit at least: each is reached from another one."""
+    legs = np.stack([limit.going(site, sites, None, 0) for site in sites])
+    np.fill_diagonal(legs, np.inf)
+    return float(np.sort(legs.min(axis=0))[:-1].sum())
+
+
+def _planned(agent: AgentState) -> Mapping[str, Any]:
+    """Return the plan that the latest order is part of; empty if it is part of none."""
+    latest = next(reversed(agent.issued.values()), None)
+    return {} if latest is None else (latest.why or {}).get("cover") or {}
 
 
 def _takes(limit: Limit, start: Array, sites: Array) -> float:
@@ -187,21 +246,22 @@ def cover(domain: Domain, far: Mask, able: Mask, within: float) -> Indices:
     among = np.flatnonzero(able)
     among = among[:: max(1, len(among) // _CANDIDATES)]
     near = cdist(places[left], places[among]) <= within
+    open_, counts = np.ones(len(left), dtype=bool), near.sum(axis=0)
     stops = list[int]()
-    while len(left) and len(among) and len(stops) < _MOST_STOPS:
-        counts = near.sum(axis=0)
+    while open_.any() and len(among) and len(stops) < _MOST_STOPS:
         best = int(np.argmax(counts))
         if not counts[best]:
             # Between the candidates: a site that is far itself.
-            own = left[able[left]]
+            own = left[open_ & able[left]]
             if not len(own):
                 break
             stops.append(int(own[0]))
-            open_ = np.linalg.norm(places[left] - places[own[0]], axis=1) > within
+            done = open_ & (np.linalg.norm(places[left] - places[own[0]], axis=1) <= within)
         else:
             stops.append(int(among[best]))
-            open_ = ~near[:, best]
-        near, left = near[open_], left[open_]
+            done = open_ & near[:, best]
+        open_ &= ~done
+        counts -= near[done].sum(axis=0)
     return np.array(stops, dtype=np.intp)
 
 
@@ -260,10 +320,6 @@ def _stop(agent: AgentState, decision: Decision, route: _Route, site: int) -> De
     """Return a decision to read a site that covers, instead of what was decided."""
     query = Query(agent.domain.sites[site], level=agent.mission.levels[0])
     why = {key: reason for key, reason in decision.why.items() if key == "stop"}
-    plan = {
-        "sites": route.stops.tolist(),
-        "cost": route.cost,
-        "within": agent.mission.stop.within(agent.domain),
-    }
+    plan = {"sites": route.stops.tolist(), "cost": route.cost, "within": route.within}
     # The policy will decide again, as if it had not been asked.
     return Decision(query, agent.memory, {**why, "cover": plan, "site": site})

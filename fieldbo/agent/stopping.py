@@ -248,10 +248,12 @@ def _chance_unseen(agent: AgentState, goal: float) -> float:
     there = unseen(agent.mission, surface)
     if there is None:
         return 0.0
-    allowed, best = np.copysign(_allow_regret(agent, goal), scale.scale), scale.to_user(there.best)
-    if not scale.usable(best + allowed):  # under a log, no value is so small
+    # The best reading may lie elsewhere than what is reported, or be noise.
+    has = scale.to_user(min(there.best, float(surface.mean.max())))
+    allowed = np.copysign(_allow_regret(agent, goal), scale.scale)
+    if not scale.usable(has + allowed):  # under a log, no value is so small
         return 0.0
-    return there.chance_beyond(float(scale.to_model(best + allowed)) - there.best)
+    return there.chance_beyond(float(scale.to_model(has + allowed)) - there.best)
 
 
 def _allow_regret(agent: AgentState, goal: float) -> float:

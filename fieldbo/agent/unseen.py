@@ -88,7 +88,7 @@ class Unseen(NamedTuple):
         (0.4, 0.049)
         """
         # Exponential, with a rate whose posterior after so many patches is a gamma distribution.
-        return self.chance * (1.0 + excess / (self.met * self.tail)) ** -self.met
+        return self.chance * (1.0 + max(0.0, excess) / (self.met * self.tail)) ** -self.met
 
     def to_plain(self) -> dict[str, float]:
         """Return what a summary says of it."""
@@ -243,17 +243,18 @@ def inspection(mission: Mission, surface: AnySurface, threshold: float) -> Inspe
 def _distance(mission: Mission, surface: AnySurface, threshold: float) -> Array:
     """Return the distances (N,) from the nearest reading, relative to how far the readings vouch for.
 
-    They vouch for places within the spacing of a sweep that takes the whole battery, within half of a length
-    scale that the model expects before any reading and, once some lie on each side of the threshold, within
-    one length scale that the model has learned.
+    They vouch for places as far away as those that a sweep in square cells leaves, if it takes the whole
+    battery; within half of a length scale that the model expects before any reading; and, once some lie on
+    each side of the threshold, within one length scale that the model has learned.
     """
     domain, belief, places = mission.world.domain, surface.belief, surface.candidates
     if mission.model.every is None or domain.control_sets or domain.dimension > MOST_AXES:
         return np.zeros(len(places))
     if not belief.size:
         return np.full(len(places), np.inf)
+    swept = int(np.count_nonzero(domain.extent > 0))  # axes of a cell, whose corners are farthest
     reaches = [
-        spacing_of(mission, belief.size) * yardsticks(domain),
+        0.5 * np.sqrt(max(1, swept)) * spacing_of(mission, belief.size) * yardsticks(domain),
         reach_of(mission.model, domain, mission.question),
     ]
     if _met(belief.values, threshold):

@@ -106,6 +106,7 @@ def run(
     fraction still unclassified, or the estimated optimum and its regret. The run folder holds the record,
     tables, maps and pictures.
     """
+    from fieldbo.agent.coverage import estimates
     from fieldbo.cli.session import carry_out, connect, console
     from fieldbo.mission.load import load_mission
     from fieldbo.mission.mission import check_simulated
@@ -120,6 +121,8 @@ def run(
     else:
         loaded, vehicles = load_mission(mission, settings), []
         check_simulated(loaded)  # before making a folder
+    for warning in estimates(loaded)[1]:
+        out_to.print(f"warning: {warning}", style="yellow", markup=False, soft_wrap=True)
     with ExitStack() as links:
         connect(vehicles, links, out_to)
         folder, record = begin(loaded, out, recorded)

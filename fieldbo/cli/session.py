@@ -305,7 +305,7 @@ def _reached(step: Step, mission: Mission) -> str:
     """Return the battery left, the number of stops and the score."""
     from fieldbo.belief.question import Optimum
     from fieldbo.clock import duration_text
-    from fieldbo.results.words import extreme, rounded
+    from fieldbo.results.words import detected, extreme, rounded
 
     question, world = mission.question, mission.world
     if world.cost_unit == "s":
@@ -318,7 +318,8 @@ def _reached(step: Step, mission: Mission) -> str:
     head = f"{left} left{battery}, {counted(step.step, 'stop')}, "
     if isinstance(question, Optimum):
         regret = "" if isnan(step.regret) else f", regret {step.regret:.3g}"
-        return f"{head}{extreme(question)} estimate {world.quantity.amount(step.reported_value)}{regret}"
+        value = detected(step.reported_value, world.sensor.below, world.quantity)
+        return f"{head}{extreme(question)} estimate {value}{regret}"
     expected = "unknown" if isnan(step.expected_f1) else f"{step.expected_f1:.2f}"
     f1 = f"expected F1 {expected}" if isnan(step.f1) else f"F1 {step.f1:.2f}"
     return f"{head}{step.unclassified:.0%} unclassified, {f1}"

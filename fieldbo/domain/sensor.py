@@ -93,6 +93,16 @@ class Sensor:
     """How often the sensor also reads while the vehicle travels: ``{ every_s = 1 }`` or ``{ every_m = 5 }``.
     Default: it reads at the end of an order only."""
 
+    def detects(self, value: float) -> bool:
+        """Return whether a value lies above the limit of detection; True without one.
+
+        Examples
+        --------
+        >>> Sensor(0.1, below=2.0).detects(2.0), Sensor(0.1).detects(-5.0)
+        (False, True)
+        """
+        return self.below is None or value > self.below
+
     def __post_init__(self) -> None:
         if self.levels and self.noise_sd:
             raise InputError(

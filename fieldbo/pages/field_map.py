@@ -67,7 +67,7 @@ def _pixels(raster: Raster) -> dict[str, Any]:
 
 
 def places(plane: Plane, result: Result) -> list[dict[str, Any]]:
-    """Return start and home of each vehicle, and the reported and the true optimum."""
+    """Return start and home of each vehicle, and the reported, the best measured and the true optimum."""
     vehicles, answer = result.mission.vehicles, result.answer
     marked: list[tuple[str, str, Array]] = []
     for number, spec in enumerate(vehicles, 1):
@@ -77,6 +77,8 @@ def places(plane: Plane, result: Result) -> list[dict[str, Any]]:
             marked.append(("home", f"home{of}", spec.home))
     if isinstance(answer, OptimumAnswer):
         marked.append(("reported", "reported optimum", answer.reported.point))
+        if (best := result.measured_elsewhere) is not None:
+            marked.append(("measured", "best measured", best.point))
         if answer.optimum is not None:
             marked.append(("true", "true optimum", answer.optimum.point))
     return [{"kind": kind, "name": name, "at": plane.drawn(at)[0]} for kind, name, at in marked]
@@ -109,6 +111,8 @@ def layers(result: Result, frames: Sequence[Layers], raster: Raster) -> list[dic
     else:
         name = "probability of beating the optimum reported at that time"
         described.append(_layer("probability", name, "", HOPE["cmap"], 0.0, 0.5))
+    for layer in described:  # what nobody has inspected is hatched on all that the model estimates
+        layer["estimated"] = True
     if any("failure" in frame for frame in frames):
         described.append(_layer("failure", "probability that a reading fails", "", SPREAD["cmap"], 0.0, 1.0))
     if result.truth is not None:

@@ -14,7 +14,7 @@ import numpy as np
 import shapely
 
 import fieldbo
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.obstacles import Region
 from fieldbo.errors import InputError
 from fieldbo.messages import order_number
@@ -294,6 +294,9 @@ def _embed(figure: Figure) -> str:
     return f"data:image/svg+xml;base64,{b64encode(file.getvalue()).decode()}"
 
 
+_HATCH, _LINES = 7, (0x55, 0xEE)
+"""A hatching: pixels between its lines, and their greys; as in ``static/map.js``."""
+
 WIDTH = 1000
 """Of the picture, in its own units."""
 
@@ -307,7 +310,9 @@ class Still:
     height : float
         For a `WIDTH` of 1000.
     image : str
-        The posterior mean as a data URL; empty if there is none.
+        The posterior mean as a data URL, hatched where nobody has inspected it; empty if there is none.
+    hatched : bool
+        Whether anything is.
     low, high : float
         Values at the ends of its colours.
     ground, obstacles : str
@@ -320,6 +325,7 @@ class Still:
 
     height: float
     image: str
+    hatched: bool
     low: float
     high: float
     ground: str
@@ -351,10 +357,13 @@ def still_of(course: Course, plane: Plane, raster: Raster | None, routes: list[A
         lines = (placed(plane.whole(shapely.get_coordinates(ring)[:, :2])) for ring in rings)
         return "".join("M" + "L".join(f"{x},{y}" for x, y in line) + "Z" for line in lines)
 
-    image, low, high = ("", 0.0, 0.0) if raster is None else _image(course.frames[-1].layers["mean"], raster)
+    maps, domain = course.frames[-1].layers, course.result.mission.world.domain
+    lacking = np.asarray(maps["class"] == 2) if "class" in maps else np.zeros(domain.size, bool)
+    image, low, high = ("", 0.0, 0.0) if raster is None else _image(maps["mean"], lacking, raster)
     return Still(
         height=height,
         image=image,
+        hatched=bool(lacking.any()),
         low=low,
         high=high,
         ground=path(plane.ground),
@@ -367,8 +376,8 @@ def still_of(course: Course, plane: Plane, raster: Raster | None, routes: list[A
     )
 
 
-def _image(values: Array, raster: Raster) -> tuple[str, float, float]:
-    """Return values (N,) as a PNG, and the values at the ends of its colours."""
+def _image(values: Array, hatched: Mask, raster: Raster) -> tuple[str, float, float]:
+    """Return values (N,) as a PNG, hatched at some sites (N,), and the values at the ends of its colours."""
     from matplotlib import colormaps
     from matplotlib.image import imsave
 
@@ -377,6 +386,10 @@ def _image(values: Array, raster: Raster) -> tuple[str, float, float]:
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     share = (shown - low) / (high - low) if high > low else np.zeros(len(shown))
     colours = colormaps[VALUES](np.append(share, np.nan), bytes=True)  # the last one is transparent
+    pixels, lines = colours[raster.pixels], np.indices(raster.pixels.shape).sum(axis=0) % _HATCH
+    lacking = np.append(hatched[raster.shown], False)[raster.pixels]
+    for line, grey in enumerate(_LINES):
+        pixels[lacking & (lines == line), :3] = grey
     file = io.BytesIO()
-    imsave(file, colours[raster.pixels], format="png", metadata={"Software": "fieldbo"})
+    imsave(file, pixels, format="png", metadata={"Software": "fieldbo"})
     return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}", low, high

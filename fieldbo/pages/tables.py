@@ -22,7 +22,7 @@ from fieldbo.messages import (
 )
 from fieldbo.pages.course import Course, Frame
 from fieldbo.results.answers import LevelSetAnswer
-from fieldbo.results.words import extreme, place, rounded, spent_of
+from fieldbo.results.words import detected, extreme, place, rounded, spent_of
 from fieldbo.runs.steer import command_text
 
 MOST_ROWS = 500
@@ -142,9 +142,8 @@ def facts(course: Course, frame: Frame, came: Mapping[str, list[Any]]) -> list[t
             shown.append(("F1 against the truth", _score(step.f1)))
         shown.append(("undecided", f"{100 * step.unclassified:.0f}% of the sites"))
     else:
-        shown.append(
-            (f"{extreme(mission.question)} value", mission.world.quantity.amount(step.reported_value))
-        )
+        value = detected(step.reported_value, mission.world.sensor.below, mission.world.quantity)
+        shown.append((f"{extreme(mission.question)} value", value))
         if not math.isnan(step.regret):
             shown.append(("regret against the truth", f"{step.regret:.3g}"))
     return shown

@@ -29,6 +29,7 @@ from fieldbo.belief.confidence import (
     optimum_confidence,
     rivals_of,
     unknown,
+    value_at,
 )
 from fieldbo.belief.covering import distance_text, to_nearest, yardsticks
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
@@ -364,10 +365,9 @@ class OptimumAnswer(_Answer):
         low = min(optimum.low, value.low) if self.mission.question.sign > 0 else optimum.low
         high = max(optimum.high, value.high) if self.mission.question.sign < 0 else optimum.high
         if self.unseen.excess:
-            best, hidden = self.scale.to_user(
-                [self.unseen.best, self.unseen.best + self.unseen.excess]
-            ).tolist()
-            regret = replace(regret, low=0.0, high=max(regret.high, abs(hidden - best)))
+            has = min(self.unseen.best, self.reported.value)  # the best reading may be elsewhere
+            at, hidden = self.scale.to_user([has, self.unseen.best + self.unseen.excess]).tolist()
+            regret = replace(regret, low=0.0, high=max(regret.high, abs(hidden - at)))
             low, high = min(low, hidden), max(high, hidden)
         return replace(stated, regret=regret, optimum=replace(optimum, low=low, high=high))
 
@@ -436,8 +436,14 @@ class OptimumAnswer(_Answer):
 
     def notes(self, values: Array, reason: EndReason | None) -> list[str]:
         """Return notes on the answer: readings that the model did not expect, and what may hide unseen."""
-        told = [] if self.unexpected is None else [self._in_words(self.unexpected)]
+        read = self.unexpected
+        told = [self._in_words(read)] if read is not None and self._contradicted_by(read) else []
         return told if self.hidden is None else [*told, self.hidden]
+
+    def _contradicted_by(self, read: Unexpected) -> bool:
+        """Return whether what was read at a place lies outside the interval that the model states there."""
+        stated = value_at(self.surface.over(read.place[None]), self.scale)
+        return not stated.low <= float(self.scale.to_user(read.value)) <= stated.high
 
     @property
     def hidden(self) -> str | None:

@@ -29,6 +29,7 @@ from fieldbo.results.cell_runs import CellRuns, cell_runs_of
 from fieldbo.results.curve import Step
 from fieldbo.results.recommendation import BestPlay, recommended
 from fieldbo.results.truth import Place
+from fieldbo.results.words import coordinates
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +120,21 @@ class Outcome:
         noises = np.concatenate([np.empty(0), *(o.noise_variances for o in self.observations)])
         good = self.believed
         return best_measured(self.mission, self.sites[good], self.values[good], noises[good])
+
+    @cached_property
+    def measured_elsewhere(self) -> Place | None:
+        """The best measured place, if it is another one than the reported one, to the digits of a report.
+
+        None, too, where all that was measured is at or below the limit of detection: no place is better then.
+        """
+        best, answer, world = self.best_measured, self.answer, self.mission.world
+        if best is None or not isinstance(answer, OptimumAnswer):
+            return None
+        if not world.sensor.detects(best.value):
+            return None
+        domain = world.domain
+        same = coordinates(domain, best.point) == coordinates(domain, answer.reported.point)
+        return None if same else best
 
     @property
     def confidence(self) -> Confidence | OptimumConfidence:

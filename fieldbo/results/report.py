@@ -22,6 +22,7 @@ from fieldbo.results.cell_runs import SetPlays
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.recommendation import BestPlay
 from fieldbo.results.words import coordinates, extreme, interval, rounded, short, spent_of
+from fieldbo.world.world import World
 
 _ENDINGS = {
     EndReason.QUESTION_ANSWERED: "Question answered",
@@ -36,6 +37,7 @@ _HECTARE, _HECTARES = 1e4, 10.0  # m2, and the size of a domain from which on ar
 _NOTHING = 1e-9  # of the domain: such an area is a sum of tiny probabilities
 _MOST_PLACES = 3  # that are not inspected
 _LONG_S = 120.0  # a cost in seconds that is easier to read in minutes
+_MUCH = 0.1  # of the range of the readings, by which a measured value differs from the stated one
 _SAME = 0.01  # relative difference of planned and real cost that is not worth a mention
 
 
@@ -200,18 +202,36 @@ def _optimum(outcome: Outcome, numbers: dict[str, Any]) -> Iterator[tuple[str, s
         if names := ", ".join(sets[play.number].name for play in unpriced):
             yield "equally good", f"{names}, as far as is known, at a cost not known yet"
         return
-    value = f"{world.quantity.amount(numbers['reported_value'])} "
-    value += interval(numbers["reported_value_interval90"])
+    value = _stated(world, numbers["reported_value"], numbers["reported_value_interval90"])
     all_set = "with everything set, " if world.domain.control_sets else ""
     place = coordinates(world.domain, numbers["reported_site"])
     yield f"{extreme(question)} value", f"{value} at {all_set}{place}"
-    if outcome.best_measured is not None:
-        measured = coordinates(world.domain, outcome.best_measured.point)
-        if measured != place:
-            yield "best measured", f"{world.quantity.amount(outcome.best_measured.value)} at {measured}"
+    if (best := outcome.measured_elsewhere) is not None:
+        measured = f"{world.quantity.amount(best.value)} at {coordinates(world.domain, best.point)}"
+        yield "best measured", measured
+    elif (there := outcome.best_measured) is not None and _differs(outcome, there.value):
+        yield "best measured", f"{world.quantity.amount(there.value)}, at the same place"
     scored = "" if numbers["regret"] is None else f"{numbers['regret']:.3g} against the truth; "
     expected = f"{numbers['expected_regret']:.3g} {interval(numbers['expected_regret_interval90'], '.3g')}"
     yield "regret", f"{scored}model expects {expected}"
+
+
+def _stated(world: World, value: float, ends: list[float]) -> str:
+    """Return the stated value with its interval; without a number at or below the limit of detection."""
+    sensor, amount = world.sensor, world.quantity.amount
+    if sensor.below is None or sensor.detects(value):
+        return f"{amount(value)} {interval(ends)}"
+    text = f"at or below the limit of detection, {amount(sensor.below)},"
+    return f"{text} or up to {amount(ends[1])}," if sensor.detects(ends[1]) else text
+
+
+def _differs(outcome: Outcome, measured: float) -> bool:
+    """Return whether what was measured at the reported place differs from what is stated of it by much."""
+    assert isinstance(outcome.answer, OptimumAnswer)
+    believed = outcome.values[outcome.believed]
+    return outcome.mission.world.sensor.detects(measured) and bool(
+        abs(measured - outcome.answer.reported_value) > _MUCH * np.ptp(believed)
+    )
 
 
 def _cell_scores(numbers: dict[str, Any]) -> Iterator[tuple[str, str]]:

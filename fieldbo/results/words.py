@@ -140,6 +140,18 @@ def on_one_side(threshold: float, values: Array, limit: float | None, quantity: 
     yield f"the threshold {threshold:.4g} lies {side} all readings, {range_of(values, limit, quantity)}"
 
 
+def detected(value: float, limit: float | None, quantity: Quantity) -> str:
+    """Return an estimate with its unit; at or below the limit of detection, that limit.
+
+    Examples
+    --------
+    >>> crack = Quantity("crack", "mm")
+    >>> detected(-33.0, 2.0, crack), detected(3.0, 2.0, crack), detected(-33.0, None, crack)
+    ('at most 2 mm', '3 mm', '-33 mm')
+    """
+    return quantity.amount(value) if limit is None or value > limit else f"at most {quantity.amount(limit)}"
+
+
 def range_of(values: Array, limit: float | None, quantity: Quantity) -> str:
     """Return the range of readings (n,) in words.
 

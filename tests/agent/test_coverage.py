@@ -1,11 +1,13 @@
 """No place farther from a reading than the mission allows: `[stop] farthest`."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import fieldbo
+from fieldbo.agent import coverage
 from fieldbo.agent.coverage import cover, estimates, read_places
 from fieldbo.belief.covering import to_nearest
 from fieldbo.belief.model import Model
@@ -86,12 +88,27 @@ def test_the_orders_say_what_the_covering_takes():
     assert plans.index(kept[0]) > 5, "the policy has its way while the battery lasts"
 
 
-def test_without_enough_battery_the_policy_goes_on_and_the_report_says_so():
-    result = fieldbo.run(mission(Straddle(), battery=30.0))
+@pytest.mark.parametrize("battery", [20.0, 25.0, 30.0])
+def test_without_enough_battery_the_nearest_distance_that_can_be_met_is_covered(battery):
+    result = fieldbo.run(mission(Straddle(), battery=battery))
     plain = fieldbo.run(replace(result.mission, stop=StopRule()))
-    np.testing.assert_array_equal(result.sites, plain.sites)
+    assert farthest_of(result) < farthest_of(plain)
+    assert result.cost <= battery
+    np.testing.assert_array_equal(result.observations[-1].position, WORLD.start)
     assert not result.summary()["stop"]["reached"]
     assert f"not reached, because one is {farthest_of(result):.2g} m away" in str(result)
+
+
+def test_how_many_distances_are_tried_for_one_order_is_limited(monkeypatch):
+    planned, one = [], coverage._route
+    monkeypatch.setattr(coverage, "_route", lambda *given: planned.append(given[3]) or one(*given))
+    agent, asked = fieldbo.Agent(mission(Homebody(), battery=45.0)), []
+    while isinstance(order := agent.ask(), Query):
+        asked.append(len(planned))
+        agent.tell(order.observed(WORLD.truth(order.site[None]), noise_variance=1e-4))
+    assert len(asked) > 5
+    assert max(np.diff([0, *asked])) <= 1 + coverage._TRIES
+    assert max(planned) > 3.0, "the trial: 3 m can't be met"
 
 
 def test_a_site_whose_reading_fails_is_not_ordered_for_ever():
@@ -157,3 +174,9 @@ def test_axes_of_different_units_have_no_distance():
 def test_a_file_gives_it_with_its_unit():
     loaded = fieldbo.load_mission("lake-places-level-set", {"stop": {"farthest": "0.4 km"}})
     assert loaded.stop.within(loaded.world.domain) == 400.0
+
+
+def test_a_run_begins_with_the_warning_that_a_check_gives(command, monkeypatch):
+    monkeypatch.setattr("fieldbo.runs.folder.begin", lambda *_: sys.exit(0))
+    _, out, _ = command("run", "spit-lake-map", "--battery", "10 min", "--set", "stop.farthest=50 m")
+    assert "warning: no place farther than 50 m from a reading takes about" in out

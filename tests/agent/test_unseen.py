@@ -52,6 +52,16 @@ def test_the_interval_of_the_regret_allows_for_what_nobody_saw():
     assert stated.optimum.high >= float(result.scale.to_user(hidden.best + hidden.excess)) - 1e-12
 
 
+def test_the_regret_from_what_nobody_saw_counts_from_what_the_reported_place_has():
+    answer = after(learning(DistUCB(), battery=15.0)).answer
+    less = replace(answer, place=replace(answer.reported, value=answer.reported.value - 1.0))
+    hidden = answer.scale.to_user(answer.unseen.best + answer.unseen.excess)
+    for each in (answer, less):
+        has = min(each.reported.value, each.unseen.best)
+        assert each.confidence.regret.high >= abs(hidden - each.scale.to_user(has)) - 1e-12
+    assert less.reported.value < less.unseen.best
+
+
 @pytest.mark.parametrize("goal", ["maximise", "minimise"])
 def test_the_interval_of_the_optimum_reaches_what_the_reported_place_has(goal):
     """On a plateau nothing stands out, which no model expects of so many sites."""

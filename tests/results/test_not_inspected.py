@@ -6,22 +6,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import shapely
+from matplotlib.figure import Figure
+from page_runs import data_of
 from small_runs import sketch
 
 import fieldbo
 from fieldbo._numerics.streams import stream
-from fieldbo.agent.unseen import missable
+from fieldbo.agent.unseen import inspection, missable
 from fieldbo.belief.confidence import confidence
-from fieldbo.belief.covering import distance_text
+from fieldbo.belief.covering import distance_text, to_nearest
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet
 from fieldbo.costs import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.pages.report import report_page
 from fieldbo.policies import Lawnmower
 from fieldbo.results import plot
-from fieldbo.runs.export import export
+from fieldbo.runs.export import export, read_run
 from fieldbo.runs.folder import begin
 from fieldbo.testing import small_mission, small_world
 from fieldbo.world.fields.base import Field
@@ -100,6 +103,17 @@ def test_no_circle_counts_once_readings_lie_on_both_sides_of_the_threshold(bay):
     assert not missable(replace(made, model=Model(learn=False)), surface, above, far).any(), (
         "known models vouch"
     )
+
+
+def test_a_reading_vouches_as_far_as_a_sweep_in_square_cells_leaves_a_place(bay, monkeypatch):
+    mission, above = bay.mission, float(bay.surface.belief.values.max()) + 1.0
+    monkeypatch.setattr("fieldbo.agent.inspection.spacing_of", lambda *_: 100.0)
+    monkeypatch.setattr("fieldbo.agent.inspection.reach_of", lambda *_: np.full(2, 1e-9))
+    found = inspection(mission, bay.surface, above).far
+    away = to_nearest(mission.world.domain, bay.surface.belief.sites)
+    np.testing.assert_array_equal(found, away >= 100.0 / np.sqrt(2.0))
+    assert found.any()
+    assert not found.all()
 
 
 def test_the_report_counts_what_is_far_from_all_readings_once(bay):
@@ -192,6 +206,26 @@ def test_the_picture_names_sites_not_inspected(corner):
     labels = [t.get_text() for ax in figure.axes for t in (*ax.get_yticklabels(), *ax.get_xticklabels())]
     labels += [t.get_text() for ax in figure.axes for c in ax.child_axes for t in c.get_yticklabels()]
     assert "not\ninspected" in labels
+
+
+@pytest.mark.parametrize(
+    ("layer", "estimated"), [("mean", True), ("sd", True), ("probability", True), ("truth", False)]
+)
+def test_whatever_the_model_estimates_is_hatched_where_nobody_inspected_it(corner, layer, estimated):
+    drawn = plot.map_panel(Figure().subplots(), corner[0], layer)
+    assert ("not inspected" in drawn) == estimated
+
+
+def test_the_page_hatches_what_the_model_estimates_with_scripts_and_without(corner):
+    page = report_page(read_run(corner[1])).decode()
+    described = data_of(page.encode())["layers"]
+    assert {each["key"] for each in described if each.get("estimated")} == {
+        "mean",
+        "sd",
+        "probability",
+        "class",
+    }
+    assert "; hatched: not inspected" in page
 
 
 def test_areas_of_the_classes_with_that_not_inspected_cover_the_lake(corner):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import fieldbo
 from fieldbo.belief.model import Model
@@ -22,11 +23,15 @@ from fieldbo.messages import EndReason, Observation, Query, Rejected, Stop
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.rules import StopRule
 from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.pages.field_map import places
+from fieldbo.pages.plane import plane_of
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.results.curve import Scorer, Step
+from fieldbo.results.plot.marks import optimum_marks
+from fieldbo.results.report import _stated
 from fieldbo.results.result import Result
-from fieldbo.results.truth import truth_of
+from fieldbo.results.truth import Place, truth_of
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
 
@@ -144,12 +149,60 @@ def test_the_best_measured_place_stands_beside_the_reported_one_where_they_diffe
     best = max(means, key=lambda site: sign * means[site])
     assert told["best_measured_site"] == list(best)
     assert told["best_measured_value"] == pytest.approx(means[best])
-    differ = told["best_measured_site"] != told["reported_site"]
-    assert ("best measured" in rows) == differ
+    if told["best_measured_site"] == told["reported_site"]:
+        assert "best measured" not in rows, "the values hardly differ"
     elsewhere = replace(result, surface=results["minimum" if sign > 0 else "maximum"].surface)
     if elsewhere.summary()["reported_site"] != list(best):
         text = dict(elsewhere.report().rows)["best measured"]
         assert text.startswith(f"{means[best]:.4g} m at east ")
+
+
+def test_pictures_and_pages_mark_the_best_measured_place_where_it_is_another_one(results):
+    result = results["maximum"]
+    elsewhere = replace(result, surface=results["minimum"].surface)
+    assert elsewhere.measured_elsewhere is elsewhere.best_measured is not None
+    drawn = optimum_marks(Figure().subplots(), elsewhere.answer, elsewhere.measured_elsewhere)
+    at = np.concatenate(drawn["best measured"].get_data())
+    np.testing.assert_array_equal(at, elsewhere.best_measured.point)
+    marked = {place["kind"] for place in places(plane_of(result.mission.world.domain), elsewhere)}
+    assert "measured" in marked
+    here = replace(result)
+    here.__dict__["best_measured"] = Place(here.answer.reported.point, 5.0)
+    assert here.measured_elsewhere is None
+    assert "measured" not in {p["kind"] for p in places(plane_of(result.mission.world.domain), here)}
+
+
+@pytest.mark.parametrize("gap", [0.0, 2.0])
+def test_the_report_says_what_was_measured_at_the_reported_place_if_it_states_something_else(results, gap):
+    result = replace(results["maximum"])
+    answer = result.answer
+    result.__dict__["best_measured"] = Place(answer.reported.point, answer.reported_value + gap)
+    told = dict(result.report().rows).get("best measured")
+    assert told == (f"{answer.reported_value + gap:.4g} m, at the same place" if gap else None)
+
+
+def test_where_nothing_was_detected_no_place_is_the_best_measured(results):
+    result = results["maximum"]
+    sensor = Sensor(0.01, below=float(result.values.max()))
+    blind = replace(result.mission, world=replace(result.mission.world, sensor=sensor))
+    elsewhere = replace(result, mission=blind, surface=results["minimum"].surface)
+    assert elsewhere.measured_elsewhere is None
+    assert "best measured" not in dict(elsewhere.report().rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "ends", "text"),
+    [
+        (-33.0, [-64.0, -4.0], "at or below the limit of detection, 2 mm,"),
+        (-3.0, [-9.0, 4.0], "at or below the limit of detection, 2 mm, or up to 4 mm,"),
+        (3.0, [1.0, 5.0], "3 mm (1 to 5)"),
+    ],
+)
+def test_a_value_that_no_sensor_detects_is_stated_without_a_number(results, value, ends, text):
+    world = replace(results["maximum"].mission.world, quantity=Quantity("crack", "mm"))
+    blind = replace(world, sensor=Sensor(0.01, below=2.0))
+    assert _stated(blind, value, ends) == text
+    assert _stated(world, value, ends).startswith(f"{value:g} mm (")
 
 
 def test_only_an_optimum_has_a_best_measured_place(results):

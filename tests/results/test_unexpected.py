@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fieldbo.belief.averaged import AveragedSurface
+from fieldbo.belief.confidence import value_at
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
@@ -57,6 +58,16 @@ def test_a_reading_that_the_others_let_expect_changes_no_interval():
     assert found.unexpected is None
     assert found.confidence.value.high < 0.25
     assert not any("standard deviations" in note for note in found.notes(np.ones(6), None))
+
+
+def test_a_reading_within_the_interval_that_the_model_states_is_no_note():
+    found = answer({**QUIET_PLACES, (5.0, 4.0): 1.0})
+    read, there = found.unexpected, value_at(found.surface.over(PEAK[None]), found.scale)
+    assert there.high < read.value, "the trial: the reading lies outside"
+    within = replace(found)
+    within.__dict__["unexpected"] = read._replace(value=0.99 * there.high)
+    assert not any("standard deviations" in note for note in within.notes(np.ones(6), None))
+    assert any("standard deviations" in note for note in found.notes(np.ones(6), None))
 
 
 def test_a_better_reading_elsewhere_that_the_model_did_not_expect_widens_the_regret():

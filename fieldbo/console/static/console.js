@@ -532,11 +532,12 @@
 
   let placed = "";
   function showPlaces() {
-    const fixed = mapped.places.filter((place) => place.kind === "start" || place.kind === "home");
-    if (placed) return;
-    placed = "drawn";
-    map.setPlaces(fixed);
-    const list = by("legend");
+    const known = mapped.places.filter((place) => place.kind !== "true");
+    map.setPlaces(known);
+    const names = known.map((place) => place.name).join();
+    if (placed === names) return;
+    placed = names;
+    const list = fieldbo.emptied(by("legend"));
     const add = (kind, name) => {
       const item = list.appendChild(make("li", {}));
       item.appendChild(fieldbo.symbol(kind));
@@ -544,7 +545,7 @@
     };
     add("vehicle", "vehicle");
     add("route", "route so far");
-    fixed.forEach((place) => add(place.kind, place.name));
+    known.forEach((place) => add(place.kind, place.name));
     add("reading", "reading");
     list.appendChild(make("li", {}, "dotted line: route ahead"));
     list.appendChild(make("li", {}, "red area: no-go"));
@@ -577,8 +578,9 @@
     if (!shown) return;
     const classes = mapped.described.some((each) => each.classes);
     const inside = classes ? Array.from(values(mapped.described.find((each) => each.key === "probability")), (x) => x >= 0.5) : null;
-    map.showValues(values(shown), shown, inside);
-    fieldbo.colourBar(by("colours"), shown);
+    const hatched = shown.estimated ? fieldbo.notInspected(mapped.described, values) : null;
+    map.showValues(values(shown), shown, inside, hatched);
+    fieldbo.colourBar(by("colours"), shown, hatched);
     readOut();
   }
 

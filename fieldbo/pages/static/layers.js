@@ -23,21 +23,28 @@
     return element;
   };
 
-  /* Draw the colours of a layer with the values at their ends, or name its classes. */
-  fieldbo.colourBar = function (bar, layer) {
+  /* Return, for each site, whether nobody has inspected it: its class is hatched. Null without classes. */
+  fieldbo.notInspected = function (layers, values) {
+    const layer = layers.find((each) => each.classes);
+    return layer ? Array.from(values(layer), (value) => layer.classes[value].hatched) : null;
+  };
+
+  /* Draw the colours of a layer with the values at their ends, or name its classes. Of other layers, name
+     what is hatched, if anything is. */
+  fieldbo.colourBar = function (bar, layer, hatched) {
     fieldbo.emptied(bar);
     bar.appendChild(fieldbo.element("p", {}, layer.label + (layer.unit ? " (" + layer.unit + ")" : "")));
-    if (layer.classes) {
+    const named = (classes) => {
       const list = bar.appendChild(fieldbo.element("ul", { class: "classes" }));
-      layer.classes.forEach((each) => {
+      classes.forEach((each) => {
         const item = list.appendChild(fieldbo.element("li", {}, each.name));
         const patch = fieldbo.element("span", { class: "patch", "aria-hidden": "true" });
-        patch.style.backgroundColor = each.colour;
+        if (each.colour) patch.style.backgroundColor = each.colour;
         if (each.hatched) patch.classList.add("hatched");
         item.insertBefore(patch, item.firstChild);
       });
-      return;
-    }
+    };
+    if (layer.classes) return named(layer.classes);
     const strip = bar.appendChild(fieldbo.element("canvas", { width: layer.colours.length, height: 1, "aria-hidden": "true" }));
     const context = strip.getContext("2d");
     layer.colours.forEach((colour, k) => {
@@ -48,6 +55,7 @@
     [layer.low, (layer.low + layer.high) / 2, layer.high].forEach((value) => {
       ends.appendChild(fieldbo.element("span", {}, fieldbo.number(value)));
     });
+    if (hatched && hatched.some(Boolean)) named([{ name: "not inspected", hatched: true }]);
   };
 
   /* Return what is at a point of a map in words; values(layer) returns those of a layer. */

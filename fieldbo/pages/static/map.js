@@ -12,7 +12,7 @@
   "use strict";
   const fieldbo = (global.fieldbo = global.fieldbo || {});
   const L = global.L;
-  const HATCH = 7, DARK = [0x77, 0x77, 0x77]; // pixels between the lines of a hatched class, and their colour
+  const HATCH = 7, DARK = [0x55, 0x55, 0x55], LIGHT = [0xee, 0xee, 0xee]; // a hatching: pixels between its lines, and their colours
   const OUTSIDE = { 16: 0xffff, 32: 0xffffffff };
   const NEAR = 14; // pixels
   const MANY = 800; // readings; each of more would slow a phone down as an element of its own
@@ -45,6 +45,7 @@
     start: ["polygon", { points: "10,2 18,17 2,17", fill: "#56b4e9", ...INK }],
     home: ["rect", { x: 3, y: 3, width: 14, height: 14, fill: "none", stroke: "#009e73", "stroke-width": 3 }],
     reported: ["circle", { cx: 10, cy: 10, r: 7.5, fill: "none", stroke: "#cc79a7", "stroke-width": 3 }],
+    measured: ["polygon", { points: "10,2 18,10 10,18 2,10", fill: "none", stroke: "#56b4e9", "stroke-width": 3 }],
     true: [
       "polygon",
       { points: "10,1 12.4,7.4 19,7.6 13.8,11.7 15.6,18.4 10,14.6 4.4,18.4 6.2,11.7 1,7.6 7.6,7.4", fill: "#f0e442", ...INK },
@@ -61,7 +62,7 @@
   /* Return the symbol of a kind of place as a drawing. */
   fieldbo.symbol = function (kind) {
     const box = drawing("svg", { viewBox: "0 0 20 20", width: 20, height: 20, "aria-hidden": "true", class: "symbol" });
-    if (kind === "home" || kind === "reported") {
+    if (kind === "home" || kind === "reported" || kind === "measured") {
       box.appendChild(drawing(SYMBOLS[kind][0], { ...SYMBOLS[kind][1], stroke: "#000", "stroke-width": 5 }));
     }
     if (kind === "left out" || kind === "route") {
@@ -126,6 +127,7 @@
       this._route = L.layerGroup().addTo(map);
       this._vehicles = L.layerGroup().addTo(map);
       this._areas = L.layerGroup().addTo(map);
+      this._places = L.layerGroup().addTo(map);
       this._listen();
     }
 
@@ -175,8 +177,8 @@
     /* Draw one value per site.
 
        scale: { colours, low, high }, or { classes } for whole numbers. inside (optional): one per site; a line
-       is drawn between those that are and those that are not. */
-    showValues(values, scale, inside) {
+       is drawn between those that are and those that are not. hatched (optional): one per site. */
+    showValues(values, scale, inside, hatched) {
       if (!this._canvas) return;
       const sites = this._sites, columns = this._canvas.width, rows = this._canvas.height;
       const list = (scale.classes ? scale.classes.map((c) => c.colour) : scale.colours).map((hex) => [
@@ -187,15 +189,14 @@
         const share = scale.classes ? values[k] : ((values[k] - scale.low) / (scale.high - scale.low)) * (list.length - 1);
         colour[k] = isNaN(share) ? -1 : Math.max(0, Math.min(list.length - 1, Math.round(share)));
       }
-      const hatched = list.map((rgb, k) => Boolean(scale.classes && scale.classes[k].hatched));
       const context = this._canvas.getContext("2d");
       const image = context.createImageData(columns, rows);
       const pixels = image.data;
       for (let k = 0; k < sites.length; k++) {
         const site = sites[k];
         if (site === this._outside || colour[site] < 0) continue;
-        const line = hatched[colour[site]] && ((k % columns) + Math.floor(k / columns)) % HATCH === 0;
-        const rgb = line ? DARK : list[colour[site]];
+        const line = hatched && hatched[site] ? ((k % columns) + Math.floor(k / columns)) % HATCH : -1;
+        const rgb = line === 0 ? DARK : line === 1 && !scale.classes ? LIGHT : list[colour[site]];
         pixels[4 * k] = rgb[0];
         pixels[4 * k + 1] = rgb[1];
         pixels[4 * k + 2] = rgb[2];
@@ -272,7 +273,8 @@
     }
 
     setPlaces(places) {
-      places.forEach((place) => this._marker(place.kind, place.at, 22).addTo(this.map));
+      this._places.clearLayers();
+      places.forEach((place) => this._marker(place.kind, place.at, 22).addTo(this._places));
     }
 
     _marker(kind, point, size) {

@@ -110,8 +110,9 @@
         const p = this.values(data.layers.find((layer) => layer.key === "probability"));
         inside = Array.from(p, (x) => x >= 0.5);
       }
-      this.map.showValues(this.values(this.layer), this.layer, inside);
-      fieldbo.colourBar(by("colours"), this.layer);
+      const hatched = this.layer.estimated ? fieldbo.notInspected(data.layers, (layer) => this.values(layer)) : null;
+      this.map.showValues(this.values(this.layer), this.layer, inside, hatched);
+      fieldbo.colourBar(by("colours"), this.layer, hatched);
       this.readOut();
     }
 

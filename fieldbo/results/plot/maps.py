@@ -37,6 +37,8 @@ from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, hatc
 LAYERS = ("mean", "sd", "probability", "classes", "bound", "failure", "truth", "error")
 """Names of the layers of maps; which of them a run has depends on its question."""
 
+_ESTIMATED = ("mean", "sd", "probability")  # besides the classes
+
 
 def map_picture(outcome: Outcome, width: str = "screen") -> Figure:
     """Draw the final maps on one sheet: posterior mean, standard deviation, and the answer.
@@ -75,7 +77,8 @@ def map_picture(outcome: Outcome, width: str = "screen") -> Figure:
         if width == "screen":  # small axes have no legend each, but one for all below them
             for ax in [places[0], *([places[3]] if isinstance(answer, OptimumAnswer) else [])]:
                 ax.legend(fontsize=letter_size(8))
-    legend = isinstance(answer, OptimumAnswer) if flat else width != "screen"
+    named = isinstance(answer, OptimumAnswer) or bool(answer.not_inspected.any())
+    legend = named if flat else width != "screen"
     return finish(figure, headline(outcome), places, legend=legend)
 
 
@@ -144,9 +147,9 @@ def map_panel(
     -------
     dict of str to Artist
         For a map, the ``"field"``, whose ``colorbar`` is the colour bar, and those drawn of ``"edge"``,
-        ``"true optimum"``, ``"reported optimum"``, ``"not inspected"``, ``"misclassified"``, ``"readings"``,
-        ``"failed readings"`` and ``"earlier readings"``. For a profile, its lines by name, that of the layer
-        by the layer's.
+        ``"true optimum"``, ``"reported optimum"``, ``"best measured"``, ``"not inspected"``,
+        ``"misclassified"``, ``"readings"``, ``"failed readings"`` and ``"earlier readings"``. For a profile,
+        its lines by name, that of the layer by the layer's.
 
     Raises
     ------
@@ -246,9 +249,10 @@ def _map_of(ax: Axes, outcome: Outcome, layer: str, given: Look, *, bar: bool) -
     if layer == "failure":
         return drawn
     if isinstance(answer, OptimumAnswer):
-        return drawn | optimum_marks(ax, answer)
-    if layer in ("mean", "probability"):
+        return drawn | optimum_marks(ax, answer, outcome.measured_elsewhere)
+    if layer in _ESTIMATED:
         drawn |= hatched(ax, domain, answer.not_inspected)
+    if layer in ("mean", "probability"):
         color = "white" if layer == "mean" else "black"
         drawn |= edge(ax, domain, probit(answer.probability), color=color)
     if layer == "truth" and answer.truth is not None:
@@ -322,7 +326,7 @@ def _profile_of(ax: Axes, outcome: Outcome, layer: str) -> dict[str, Artist]:
     if layer == "mean":
         drawn = profile(ax, outcome, x, **look)
         if isinstance(answer, OptimumAnswer) and outcome.mission.world.domain.dimension == 1:
-            drawn |= optima(ax, answer)
+            drawn |= optima(ax, answer, outcome.measured_elsewhere)
         return drawn
     if layer == "classes":
         assert isinstance(answer, LevelSetAnswer)

@@ -37,6 +37,7 @@ from fieldbo.results.plot.style import (
     shade,
     width_of,
 )
+from fieldbo.results.truth import Place
 
 _HALO: list[AbstractPathEffect] = [withStroke(linewidth=2.0, foreground="white")]
 _SHAPES = "oDv^sP"
@@ -65,6 +66,15 @@ _MARKS: dict[str, Look] = {
         "markersize": 14,
         "markeredgewidth": 2.0,
         "markeredgecolor": PINK,
+        "path_effects": [cased("black", 1.8)],
+    },
+    "best measured": {  # a larger ring than a reading's dot, and dotted where the reported one is whole
+        "marker": "D",
+        "color": SKY,
+        "markerfacecolor": "none",
+        "markersize": 11,
+        "markeredgewidth": 2.0,
+        "markeredgecolor": SKY,
         "path_effects": [cased("black", 1.8)],
     },
 }
@@ -161,11 +171,16 @@ def mark(ax: Axes, at: Array, label: str) -> Line2D:
     return drawn
 
 
-def optimum_marks(ax: Axes, answer: OptimumAnswer) -> dict[str, Line2D]:
-    """Mark the reported optimum on a map and, if known, the true one; return them by name."""
+def optimum_marks(ax: Axes, answer: OptimumAnswer, measured: Place | None = None) -> dict[str, Line2D]:
+    """Mark the reported optimum on a map, the true one if known, and where more was measured, if anywhere.
+
+    Return the marks by name.
+    """
     drawn = {}
     if answer.optimum is not None:
         drawn["true optimum"] = mark(ax, answer.optimum.point, "true optimum")
+    if measured is not None:
+        drawn["best measured"] = mark(ax, measured.point, "best measured")
     return drawn | {"reported optimum": mark(ax, answer.reported.point, "reported optimum")}
 
 
@@ -218,11 +233,13 @@ def profile(ax: Axes, outcome: Outcome, x: Array, **look: Any) -> dict[str, Arti
     return drawn
 
 
-def optima(ax: Axes, answer: OptimumAnswer) -> dict[str, Artist]:
-    """Mark the reported optimum, and the true one if known, on a profile along one axis."""
+def optima(ax: Axes, answer: OptimumAnswer, measured: Place | None = None) -> dict[str, Artist]:
+    """Mark on a profile along one axis what `optimum_marks` does on a map."""
     drawn = dict[str, Artist]()
     if answer.optimum is not None:
         place = np.array([answer.optimum.point[0], answer.optimum.value])
         drawn["true optimum"] = mark(ax, place, "true optimum")
+    if measured is not None:
+        drawn["best measured"] = mark(ax, np.array([measured.point[0], measured.value]), "best measured")
     place = np.array([answer.reported.point[0], answer.reported_value])
     return drawn | {"reported optimum": mark(ax, place, "reported optimum")}

@@ -26,7 +26,7 @@ from fieldbo.results.plot.cell_path import settings_panel, settings_picture
 from fieldbo.results.plot.figures import finish, headline, new_figure, opened
 from fieldbo.results.plot.marks import earlier, mark, moments, optima, optimum_marks, profile, readings
 from fieldbo.results.plot.style import RED, VALUE, Look, line_width, mark_size, shade, width_of
-from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, map_figure
+from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, hatched, map_figure
 
 
 def path_picture(outcome: Outcome, width: str = "screen") -> Figure:
@@ -57,7 +57,7 @@ def path_picture(outcome: Outcome, width: str = "screen") -> Figure:
         top, ax = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
         profile(top, outcome, domain.sites[:, 0])
         if isinstance(answer, OptimumAnswer):
-            optima(top, answer)
+            optima(top, answer, outcome.measured_elsewhere)
         earlier(top, outcome)
         readings(top, outcome.sites[:, 0], outcome.values, outcome)
     else:
@@ -142,7 +142,7 @@ def _backdrop(ax: Axes, outcome: Outcome, look: Look, *, colorbar: bool) -> dict
         values = moments(outcome)[0] if truth is None else truth.values
         drawn["field"] = field(ax, domain, values, world.quantity.label, look, bar=colorbar)
     if isinstance(answer, OptimumAnswer):
-        drawn |= optimum_marks(ax, answer)
+        drawn |= optimum_marks(ax, answer, outcome.measured_elsewhere)
     elif domain.dimension == 2:
         if truth is not None:
             label = f"true level {truth.threshold:.4g}"
@@ -150,6 +150,8 @@ def _backdrop(ax: Axes, outcome: Outcome, look: Look, *, colorbar: bool) -> dict
         label = f"estimated level {answer.user_threshold:.4g}"
         look = {"color": RED, "style": "--", "name": "estimated level"}
         drawn |= edge(ax, domain, probit(answer.probability), label, **look)
+        if truth is None:
+            drawn |= hatched(ax, domain, answer.not_inspected)
     return drawn
 
 
