@@ -86,7 +86,7 @@ pictures: .venv/.installed     ## draw the README's pictures anew
 bench: .venv/.installed-dev    ## measure the speed of fieldbo alone
 	$(BIN)/python benchmarks/run.py --no-peers
 
-bench-peers: .venv/.installed-dev .venv-peers/.installed    ## measure it beside its peers
+bench-peers: .venv/.installed-dev .venv-peers/.installed .venv-gpcam/.installed    ## measure it beside its peers
 	$(BIN)/python benchmarks/run.py
 
 papers: .venv/.installed       ## make the papers' tables anew, or go on with them: some hours on two idle cores
@@ -110,7 +110,7 @@ lake-places: .venv/.installed  ## compute the files of worlds/lake-places anew
 	$(BIN)/python makers/lake_places.py
 
 clean:                         ## remove what this Makefile made; runs/ is yours and stays
-	rm -rf .venv .venv-peers .venv-ros build dist docs/_examples docs/gallery docs/reference/generated
+	rm -rf .venv .venv-peers .venv-gpcam .venv-ros build dist docs/_examples docs/gallery docs/reference/generated
 
 .venv/bin/uv:
 	$(PYTHON) -m venv .venv
@@ -146,4 +146,10 @@ MESSAGES := ros/fieldbo_msgs tests/peers/nav2_msgs
 .venv-peers/.installed: benchmarks/peers.txt
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/peers.txt
+	touch $@
+
+# Trieste wants an older NumPy than gpCAM.
+.venv-gpcam/.installed: Makefile
+	$(PYTHON) -m venv .venv-gpcam
+	.venv-gpcam/bin/python -m pip install --quiet --disable-pip-version-check gpcam==8.6.1
 	touch $@

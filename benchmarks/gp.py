@@ -46,7 +46,7 @@ def append(n: int, name: str, plan: Plan) -> list[Row]:
     extend()  # the first compiles
     data = {"x": x[: n + 1], "y": y[: n + 1], "noise": NOISE, "variance": 1.0, "length_scales": LENGTH_SCALES}
     with ExitStack() as stack:
-        scripts = {"scikit-learn": "sklearn_append", "BoTorch": "botorch_append"}
+        scripts = {"scikit-learn": "sklearn_append", "BoTorch": "botorch_append", "gpCAM": "gpcam_append"}
         peers = started(stack, plan, scripts, data)
         for other in peers.values():
             np.testing.assert_allclose(other.answer, belief.mean(x[n : n + 1])[0], rtol=1e-4, atol=1e-6)

@@ -17,8 +17,9 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.kernels import Matern52
-from fieldbo.belief.model import Hyperparameters, Model
+from fieldbo.belief.model import Model
 from fieldbo.belief.outliers import believable, believable_at_first, fit_believed
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet

@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 HERE = Path(__file__).parent
 PEERS_PYTHON = HERE.parent / ".venv-peers" / "bin" / "python"
+GPCAM_PYTHON = HERE.parent / ".venv-gpcam" / "bin" / "python"
+"""Trieste wants an older NumPy than gpCAM."""
 
 
 @dataclass(frozen=True)
@@ -150,9 +152,11 @@ class Peer:
 
 @contextmanager
 def peer(
-    script: str, data: Mapping[str, Any], threads: int, python: str | Path = PEERS_PYTHON
+    script: str, data: Mapping[str, Any], threads: int, python: str | Path | None = None
 ) -> Iterator[Peer]:
     """Start a script of `peers/` on `data`; it is warm when the block begins."""
+    if python is None:
+        python = GPCAM_PYTHON if script.startswith("gpcam") else PEERS_PYTHON
     if not Path(python).exists():
         raise SystemExit(f"{python} does not exist: run `make bench-peers`, or add --no-peers")
     with tempfile.TemporaryDirectory() as folder:

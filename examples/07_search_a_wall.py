@@ -9,8 +9,10 @@ is back on its dock before the battery is empty. Compare a policy that weighs tr
 import fieldbo
 from fieldbo.results.plot import path_picture
 
-NAMES = ("wall-worst-crack-dist-ucb", "wall-worst-crack-ei")
-results = {name: fieldbo.run(fieldbo.load_mission(name)) for name in NAMES}
+results = {
+    kind: fieldbo.run(fieldbo.load_mission("wall-worst-crack", {"policy": {"kind": kind}}))
+    for kind in ("dist-ucb", "ei")
+}
 
 for name, result in results.items():
     summary, world = result.summary(), result.mission.world
@@ -24,9 +26,9 @@ for name, result in results.items():
 # %%
 # DistUCB sweeps the wall in short moves.
 
-considerate = path_picture(results["wall-worst-crack-dist-ucb"])
+considerate = path_picture(results["dist-ucb"])
 
 # %%
 # Expected improvement jumps across it, and reads fewer sites with the same battery.
 
-blind = path_picture(results["wall-worst-crack-ei"])
+blind = path_picture(results["ei"])

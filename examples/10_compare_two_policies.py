@@ -15,10 +15,14 @@ COSTS = np.linspace(200, 3000, 57)
 figure = Figure(figsize=(7, 4), layout="constrained")
 axes = figure.subplots()
 
-for name in ("gp-lake-straddle-per-cost", "gp-lake-straddle"):
+for per_cost in (True, False):
+    policy = {"kind": "straddle", "per_cost": per_cost}
+    name = "straddle per cost" if per_cost else "straddle"
     curves = []
     for draw in range(3):
-        mission = fieldbo.load_mission(name, {"draw": draw, "agent": {"battery": 3000}})
+        mission = fieldbo.load_mission(
+            "gp-lake", {"policy": policy, "draw": draw, "agent": {"battery": 3000}}
+        )
         steps = fieldbo.run(mission).curve
         latest = np.searchsorted([step.cost for step in steps], COSTS, side="right") - 1
         curves.append([steps[n].f1 if n >= 0 else 0.0 for n in latest])

@@ -4,8 +4,8 @@ A BoTorch acquisition as a policy
 
 Use an acquisition function of BoTorch as a fieldbo policy.
 
-fieldbo keeps the belief, the battery and the record; BoTorch scores the sites. Install BoTorch first, for
-example with ``pip install -r benchmarks/peers.txt``.
+fieldbo keeps the belief, the battery and the record; BoTorch scores the sites. Install BoTorch beside fieldbo
+first: ``pip install botorch``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from gpytorch.means import ZeroMean
 
 import fieldbo
 from fieldbo.belief import Belief, Matern52, Optimum
+from fieldbo.errors import InputError
 from fieldbo.policies import Decision, Memory, Policy, State, best_affordable
 from fieldbo.validation import settings
 
@@ -36,7 +37,7 @@ class BoTorchLogEI(Policy):
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the affordable site of the largest log expected improvement."""
-        best = float(state.belief.mean_at_sites().max(initial=0.0))  # the mean at observed sites, as noise is
+        best = float(state.belief.mean_at_sites().max())  # the mean there, as readings are noisy
         acquisition = LogExpectedImprovement(botorch_model(state.belief), best_f=best)
         with torch.no_grad():
             scores = acquisition(torch.tensor(state.domain.sites)[:, None]).numpy()  # (N, q = 1, d)
@@ -46,9 +47,11 @@ class BoTorchLogEI(Policy):
 def botorch_model(belief: Belief) -> SingleTaskGP:
     """Return BoTorch's model of the same readings, with fieldbo's hyperparameters and in its units."""
     kernel = belief.kernel
-    assert isinstance(kernel, Matern52)
+    if not isinstance(kernel, Matern52) or belief.prior_mean is not None:
+        raise InputError("the model is another one", expected="a Matern-5/2 kernel, and no prior mean")
     covariance = ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=len(kernel.length_scales))).double()
-    covariance.outputscale = float(kernel.variance)
+    # GPyTorch passes Python's own numbers through single precision, and tensors as they are.
+    covariance.outputscale = torch.tensor(kernel.variance, dtype=torch.double)
     covariance.base_kernel.lengthscale = torch.tensor(kernel.length_scales)
     covariance.requires_grad_(False)
     return SingleTaskGP(

@@ -12,8 +12,10 @@ from matplotlib.figure import Figure
 import fieldbo
 
 RUNS = {
-    name: fieldbo.run(fieldbo.load_mission(mission, {"agent": {"battery": 900}}))
-    for name, mission in (("tour", "lake-level-set"), ("TruVaR", "lake-truvar"))
+    name: fieldbo.run(
+        fieldbo.load_mission("lake-level-set", {"policy": {"kind": kind}, "agent": {"battery": 900}})
+    )
+    for name, kind in (("tour", "tour"), ("TruVaR", "truvar"))
 }
 
 with mpl.rc_context({"font.size": 9, "axes.titlesize": "medium"}):

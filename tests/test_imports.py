@@ -86,6 +86,10 @@ def test_loading_a_mission_loads_no_plotting_library():
     assert {name for name in loaded if name.partition(".")[0] in ("matplotlib", "plotly", "pandas")} == set()
 
 
+def test_a_worker_can_limit_its_threads_before_it_loads_compiled_loops():
+    assert libraries(loaded_after("import fieldbo.runs.trials"), of=LOOPS) == set()
+
+
 def test_help_loads_no_library_of_numbers():
     loaded = loaded_by("--help")
     assert libraries(loaded, of=("numpy", "pydantic", "scipy", *TABLES, *PICTURES, *LOOPS)) == set()

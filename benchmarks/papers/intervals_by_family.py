@@ -30,7 +30,8 @@ from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.messages import GoHome, Stop
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 
 OUT = Path("runs") / "intervals_by_family.csv"
 REPEATS = 40

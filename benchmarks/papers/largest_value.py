@@ -33,7 +33,8 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.sensor import Sensor
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.contract import Decision, Memory, Policy, State
 from fieldbo.runs.comparison import Case, prepared
 from fieldbo.world.fields.base import Field

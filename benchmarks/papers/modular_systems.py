@@ -25,7 +25,8 @@ from study import Cell, Line, by_rule, carried_out, differences, digest, in_digi
 
 from fieldbo import run
 from fieldbo.costs.cells import Modular
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.results.metrics import movement_regret
 from fieldbo.results.plot.figures import legend_below, new_figure, opened, save
 from fieldbo.results.plot.style import BLUE, GREEN, ORANGE, PINK, RED, SKY

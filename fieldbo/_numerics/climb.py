@@ -13,7 +13,7 @@ ManyRising = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
 """A function of points (m, d) and their climbs (m,) that returns values (m,) and gradients (m, d)."""
 
 
-def climbed_together(
+def climb_together(
     function: ManyRising,
     starts: ArrayLike,
     low: ArrayLike,
@@ -50,7 +50,7 @@ def climbed_together(
     --------
     >>> def hills(x, which):
     ...     return -((x - 3) ** 2).sum(axis=1), -2 * (x - 3)
-    >>> points, values = climbed_together(hills, [[0.0, 1.0], [9.0, 9.0]], [0, 0], [[4, 2], [10, 10]])
+    >>> points, values = climb_together(hills, [[0.0, 1.0], [9.0, 9.0]], [0, 0], [[4, 2], [10, 10]])
     >>> points.round(4).tolist()
     [[3.0, 2.0], [3.0, 3.0]]
     """

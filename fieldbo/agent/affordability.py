@@ -17,7 +17,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.agent.ledger import Ledger
 from fieldbo.costs.base import CostModel, Limit, Supply
 from fieldbo.messages import GoHome, Order, Query, Recharge
-from fieldbo.mission.mission import VehicleSpec
+from fieldbo.mission.vehicle_spec import VehicleSpec
 
 _ROUNDING = 1e-9
 

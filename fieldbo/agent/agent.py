@@ -15,19 +15,22 @@ import numpy as np
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent import warnings
-from fieldbo.agent.corrections import corrected, correction, same_readings
-from fieldbo.agent.homewards import finish, finish_or_recharge, go_on_home, recharge
-from fieldbo.agent.intake import belongs, check_event, vehicle_of
-from fieldbo.agent.phase import Phase, Turn
-from fieldbo.agent.policy_view import view_at_event, view_when_asked
-from fieldbo.agent.proposals import (
+from fieldbo.agent.checks import (
     affordable_route,
+    belongs,
     check_decision,
+    check_event,
     check_proposal,
+    corrected,
+    correction,
     expected_cost,
+    same_readings,
+    vehicle_of,
     with_own_reasons,
 )
-from fieldbo.agent.state import WANTED, AgentState, Origin, origin_of
+from fieldbo.agent.homewards import finish, finish_or_recharge, go_on_home, recharge
+from fieldbo.agent.phase import Phase, Turn
+from fieldbo.agent.state import WANTED, AgentState, Origin, origin_of, view_at_event, view_when_asked
 from fieldbo.agent.steering import completed, obey
 from fieldbo.agent.stopping import awaits_fit, decided, goal_decides
 from fieldbo.belief.model import LEAST_READINGS

@@ -4,29 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.averaged import AveragedSurface
-from fieldbo.belief.hyperparameters import MANY, WeightedHyperparameters, weighted_around
-from fieldbo.belief.mean_functions import PriorMean
+from fieldbo.belief.hyperparameters import Hyperparameters
+from fieldbo.belief.kernels import Indices
+from fieldbo.belief.mean_functions import MeanFunction, PriorMean
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.readings import NOISE_FLOOR, Data
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
-
-if TYPE_CHECKING:
-    from fieldbo.agent.online_model import Fit, OnlineModel
-
+from fieldbo.belief.weighted import MANY, WeightedHyperparameters, weighted_around
+from fieldbo.mission.mission import Mission
 
 _WORN = 0.4  # share of the effective number of sets, as drawn, below which new ones are drawn
 _ALONE = 1.5  # effective number below which a single set has the say, if there were more at first
-
-
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fit of the model.
+
+    Attributes
+    ----------
+    after : int
+        Number of observations before it.
+    asks : int
+        Number of orders issued before it; determines its random stream.
+    hyperparameters : Hyperparameters
+    weighted : WeightedHyperparameters or None
+        What results average over from then on; None to keep the set of an earlier fit.
+    """
+
+    after: int
+    asks: int
+    hyperparameters: Hyperparameters
+    weighted: WeightedHyperparameters | None = None
+
+
+class Learning(Protocol):
+    """What an average takes of the model as it learns, an `OnlineModel`."""
+
+    mission: Mission
+    mean: MeanFunction | None
+    fits: list[Fit]
+    hyperparameters: Hyperparameters
+    believed: Mask
+
+    @property
+    def averages(self) -> bool: ...
+
+    @property
+    def surface(self) -> Surface: ...
+
+    def data(self, which: Indices) -> Data: ...
+
+    def to_fit(self, n: int) -> Indices: ...
+
+    def fitted_to(self, data: Data, start: Hyperparameters, rng: np.random.Generator) -> Hyperparameters: ...
+
+    def readings_of(self, observations: int) -> int: ...
+
+    def ends_after(self, n: int) -> list[int]: ...
 
 
 class Stated(NamedTuple):
@@ -78,7 +122,7 @@ class _Average:
     believed: Mask
     surface: AveragedSurface
 
-    def lacks_only_new(self, model: OnlineModel, recorded: Fit | None) -> bool:
+    def lacks_only_new(self, model: Learning, recorded: Fit | None) -> bool:
         """Return True if it only lacks readings that the model took since."""
         same = self.recorded is recorded and self.fit is _fit_before(model, self.drawn_at)
         return same and np.array_equal(model.believed[: len(self.believed)], self.believed)
@@ -105,7 +149,7 @@ class Averaging:
     def __init__(self) -> None:
         self._average: _Average | None = None
 
-    def stated(self, model: OnlineModel) -> Stated:
+    def stated(self, model: Learning) -> Stated:
         """Return the belief from which a model's results are stated.
 
         Known hyperparameters are not averaged. Before the first fit, they are drawn from their prior.
@@ -125,18 +169,18 @@ class Averaging:
         self._average = average
         return Stated(average.surface, average.weighted.members[0].scale)
 
-    def drawn_at(self, model: OnlineModel) -> int:
+    def drawn_at(self, model: Learning) -> int:
         """Return after how many readings the present hyperparameters were drawn."""
         self.stated(model)
         return 0 if self._average is None else self._average.drawn_at
 
 
-def _fit_before(model: OnlineModel, n: int) -> Fit | None:
+def _fit_before(model: Learning, n: int) -> Fit | None:
     """Return the latest fit to at most n readings."""
     return next((fit for fit in reversed(model.fits) if model.readings_of(fit.after) <= n), None)
 
 
-def _drawn(model: OnlineModel, fit: Fit | None, n: int, anew: bool) -> WeightedHyperparameters:
+def _drawn(model: Learning, fit: Fit | None, n: int, anew: bool) -> WeightedHyperparameters:
     """Return the hyperparameters recorded with a fit to n readings, or draw some around the fit or the prior.
 
     With `anew`, fit again first, and draw around that: what surprised the average surprised the fit, too.
@@ -160,7 +204,7 @@ def _drawn(model: OnlineModel, fit: Fit | None, n: int, anew: bool) -> WeightedH
     return weighted_around(present, mission.model, domain, data, rng, at_peak=fit is not None)
 
 
-def _begun(model: OnlineModel, recorded: Fit | None, n: int, anew: bool = False) -> _Average:
+def _begun(model: Learning, recorded: Fit | None, n: int, anew: bool = False) -> _Average:
     """Return the average after the first n readings, at which its hyperparameters are drawn."""
     mission, fit = model.mission, _fit_before(model, n)
     weighted = _drawn(model, fit, n, anew)
@@ -178,7 +222,7 @@ def _begun(model: OnlineModel, recorded: Fit | None, n: int, anew: bool = False)
     return _Average(recorded, fit, n, weighted, believed, averaged)
 
 
-def _add(model: OnlineModel, average: _Average, n: int) -> None:
+def _add(model: Learning, average: _Average, n: int) -> None:
     """Add readings to an average that has those before them, up to the n-th."""
     new = len(average.believed) + np.flatnonzero(model.believed[len(average.believed) : n])
     if len(new):
@@ -190,7 +234,7 @@ def _add(model: OnlineModel, average: _Average, n: int) -> None:
 
 
 def _taken(
-    model: OnlineModel, weighted: WeightedHyperparameters, beliefs: Sequence[Belief], data: Data
+    model: Learning, weighted: WeightedHyperparameters, beliefs: Sequence[Belief], data: Data
 ) -> tuple[Array, list[Array]]:
     """Return readings in model units: values (k,), and noise variances (k,) as each member takes them.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -10,39 +9,18 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
-from fieldbo.agent.averaging import Averaging, Stated, drawn_at
-from fieldbo.belief.hyperparameters import WeightedHyperparameters, weighted_around
+from fieldbo.agent.averaging import Averaging, Fit, Stated, drawn_at
+from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.kernels import Indices
 from fieldbo.belief.mean_functions import PriorMean
-from fieldbo.belief.model import LEAST_READINGS, Hyperparameters
+from fieldbo.belief.model import LEAST_READINGS
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.readings import PIECE, Data, Thinned, places, thinned
 from fieldbo.belief.surface import Surface
+from fieldbo.belief.weighted import WeightedHyperparameters, weighted_around
 from fieldbo.messages import Fitted, Observation
 from fieldbo.mission.mission import Mission
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A fit of the model.
-
-    Attributes
-    ----------
-    after : int
-        Number of observations before it.
-    asks : int
-        Number of orders issued before it; determines its random stream.
-    hyperparameters : Hyperparameters
-    weighted : WeightedHyperparameters or None
-        What results average over from then on; None to keep the set of an earlier fit.
-    """
-
-    after: int
-    asks: int
-    hyperparameters: Hyperparameters
-    weighted: WeightedHyperparameters | None = None
-
 
 _REVISED = 1.1
 """Number of readings, relative to those at the latest build, at which readings that are not normal in model

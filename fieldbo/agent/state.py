@@ -1,32 +1,30 @@
-"""What an agent knows and has ordered: its state, on which its parts act."""
+"""What an agent knows and has ordered: its state, on which its parts act, and what a policy sees of it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.averaging import Stated
-from fieldbo.agent.failures import Failures
+from fieldbo.agent.failures import Failures, Standstill
 from fieldbo.agent.online_model import OnlineModel
-from fieldbo.agent.standstill import Standstill
 from fieldbo.agent.vehicle_state import VehicleState
-from fieldbo.belief.model import Hyperparameters
+from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.surface import Surface
+from fieldbo.costs.base import Supply
 from fieldbo.domain.controls import ControlSet
 from fieldbo.messages import Command, Event, GoHome, Observation, Order, Query, Recharge, Rejected
 from fieldbo.mission.mission import Mission
-from fieldbo.policies.contract import Memory
-
-if TYPE_CHECKING:
-    from fieldbo.agent.stopping import Verdict
+from fieldbo.policies.contract import Memory, State
 
 AnyOrder = TypeVar("AnyOrder", bound=Order)
 
@@ -64,6 +62,54 @@ class Issued:
     memory: Memory
     why: Mapping[str, Any] | None
     origin: Origin
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How sure the belief is of its answer.
+
+    Attributes
+    ----------
+    goal : float
+        F1 to reach, or regret not to exceed as a share of the range of the readings.
+    probability : float
+        That the answer reaches the goal; 0 if it is far from it.
+    wanted : float
+        The probability at which the question counts as answered.
+    unseen, unfitted : bool
+        Why an answer of which the model is sure enough does not count: the readings leave room in which an
+        optimum, or a patch of the other side of the threshold, could hide; or, if there is none, the latest
+        fit has not seen all readings.
+    farthest, within : float or None
+        How far the farthest place is from a reading, and how far it may be; None without such a limit.
+    """
+
+    goal: float
+    probability: float
+    wanted: float
+    unseen: bool = False
+    unfitted: bool = False
+    farthest: float | None = None
+    within: float | None = None
+
+    @property
+    def too_far(self) -> bool:
+        """Whether a place is farther from all readings than the mission allows."""
+        return self.farthest is not None and self.within is not None and self.farthest > self.within
+
+    @property
+    def answered(self) -> bool:
+        """Whether the question counts as answered."""
+        return self.probability >= self.wanted and not (self.unseen or self.unfitted or self.too_far)
+
+    @property
+    def why(self) -> dict[str, Any]:
+        """The verdict, for a record."""
+        stop: dict[str, Any] = {"goal": self.goal, "probability": self.probability, "wanted": self.wanted}
+        if self.within is not None:  # before the first reading, every place is infinitely far
+            far = self.farthest if self.farthest is not None and np.isfinite(self.farthest) else None
+            stop |= {"farthest": far, "within": self.within}
+        return {"stop": stop | {k: True for k in ("unseen", "unfitted") if getattr(self, k)}}
 
 
 def initial_queries(mission: Mission) -> list[Query]:
@@ -323,3 +369,71 @@ class AgentState:
     def ask_initial_again(self, query: Query) -> None:
         """Ask for an initial reading once more, after all others."""
         self._initial.append(Query(query.site, query.controls, query.level))
+
+
+def view_at_event(agent: AgentState, vehicle: int) -> State:
+    """Return what a policy sees when it learns of an event: the belief as it is."""
+    key = len(agent.history)
+    return _view(agent, vehicle, agent.surface, lambda: stream(agent.mission.seed, "observe", key))
+
+
+def view_when_asked(agent: AgentState, vehicle: int) -> State:
+    """Return what a policy sees when it is asked: pending queries already reduce the variances."""
+    surface, pending = agent.surface, agent.pending
+    if pending:
+        sites = np.stack([agent.domain.expected(q.site) for q in pending])
+        noise = [
+            agent.online_model.noise(q.level)[agent.domain.nearest(site)]
+            for q, site in zip(pending, sites, strict=True)
+        ]
+        surface = surface.believing(sites, noise)
+    asks = agent.asks
+    return _view(agent, vehicle, surface, lambda: stream(agent.mission.seed, "policy", asks))
+
+
+def _view(
+    agent: AgentState, vehicle: int, surface: Surface, draw: Callable[[], np.random.Generator]
+) -> State:
+    mission, state, model = agent.mission, agent.vehicles[vehicle], agent.online_model
+    return State(
+        domain=agent.domain,
+        question=mission.question,
+        threshold=agent.threshold,
+        surface=surface,
+        history=tuple(agent.history),
+        steps=agent.steps,
+        pending=agent.pending,
+        position=state.end,
+        home=state.spec.home,
+        remaining=state.ledger.available,
+        spendable=state.spendable,
+        time_s=state.time_s,
+        cost=mission.declared_cost,
+        sensor=mission.world.sensor,
+        noise=model.noise,
+        threshold_if=agent.threshold_if,
+        scale=model.hyperparameters.scale,
+        fixed_model=mission.model.every is None,
+        provisional=model.provisional,
+        rebuilt=model.rebuilt,
+        draw=draw,
+        return_cost=state.return_cost,
+        affordable=state.affordable,
+        limits=state.limits,
+        supplies=_supplies(agent, state),
+        orders=MappingProxyType({key: issued.order for key, issued in agent.issued.items()}),
+        rejected=agent.rejected,
+        steps_left=np.inf if mission.max_steps is None else max(0, mission.max_steps - agent.queries),
+    )
+
+
+def _supplies(agent: AgentState, asked: VehicleState) -> tuple[Supply, ...]:
+    """Return what all vehicles have together of each limit of the one that is asked for."""
+    total = list(asked.supplies)
+    for other in agent.vehicles:
+        if other is asked:
+            continue
+        for n, more in enumerate(other.supplies[: len(total)]):
+            left = 0.0 if other.phase.over else more.left
+            total[n] = Supply(total[n].left + left, total[n].in_all + more.in_all - more.left + left)
+    return tuple(total)

@@ -17,8 +17,8 @@ from fieldbo.agent.homewards import after_recharge
 from fieldbo.agent.phase import Phase, Turn
 from fieldbo.agent.state import AgentState, Origin
 from fieldbo.agent.vehicle_state import SLACK, Pause, VehicleState
-from fieldbo.domain.axes import place_text
 from fieldbo.domain.obstacles import Obstacle
+from fieldbo.domain.places import check_place, place_text
 from fieldbo.errors import InputError, counted
 from fieldbo.messages import Action, Command, EndReason, Order, Query, Recharge
 
@@ -179,7 +179,7 @@ def _with_site(agent: AgentState, command: Command) -> Command:
     state, domain = _only(agent, command), agent.domain
     if state.phase.over:
         raise InputError("the vehicle gets no further sites: its part of the mission is over")
-    domain.check_place("the site", command.site, "site")
+    check_place(domain, "the site", command.site, "site")
     site = command.site if domain.continuous else domain.sites[domain.nearest(command.site)]
     query = Query(site, level=agent.mission.levels[0])
     if domain.controls is not None and domain.controls.index_of(None) is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -11,9 +10,9 @@ from scipy.special import ndtr
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
+from fieldbo.agent.checks import suggested
 from fieldbo.agent.coverage import covered, covering, read_places
-from fieldbo.agent.proposals import suggested
-from fieldbo.agent.state import AgentState
+from fieldbo.agent.state import AgentState, Verdict
 from fieldbo.agent.unseen import hidden_at_sites, unseen
 from fieldbo.belief.confidence import (
     AnySurface,
@@ -160,54 +159,6 @@ def _claims(decision: Decision) -> bool:
     """Return True if a policy claims to have the answer."""
     choice = decision.choice
     return isinstance(choice, Stop) and choice.reason is EndReason.QUESTION_ANSWERED
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """How sure the belief is of its answer.
-
-    Attributes
-    ----------
-    goal : float
-        F1 to reach, or regret not to exceed as a share of the range of the readings.
-    probability : float
-        That the answer reaches the goal; 0 if it is far from it.
-    wanted : float
-        The probability at which the question counts as answered.
-    unseen, unfitted : bool
-        Why an answer of which the model is sure enough does not count: the readings leave room in which an
-        optimum, or a patch of the other side of the threshold, could hide; or, if there is none, the latest
-        fit has not seen all readings.
-    farthest, within : float or None
-        How far the farthest place is from a reading, and how far it may be; None without such a limit.
-    """
-
-    goal: float
-    probability: float
-    wanted: float
-    unseen: bool = False
-    unfitted: bool = False
-    farthest: float | None = None
-    within: float | None = None
-
-    @property
-    def too_far(self) -> bool:
-        """Whether a place is farther from all readings than the mission allows."""
-        return self.farthest is not None and self.within is not None and self.farthest > self.within
-
-    @property
-    def answered(self) -> bool:
-        """Whether the question counts as answered."""
-        return self.probability >= self.wanted and not (self.unseen or self.unfitted or self.too_far)
-
-    @property
-    def why(self) -> dict[str, Any]:
-        """The verdict, for a record."""
-        stop: dict[str, Any] = {"goal": self.goal, "probability": self.probability, "wanted": self.wanted}
-        if self.within is not None:  # before the first reading, every place is infinitely far
-            far = self.farthest if self.farthest is not None and np.isfinite(self.farthest) else None
-            stop |= {"farthest": far, "within": self.within}
-        return {"stop": stop | {k: True for k in ("unseen", "unfitted") if getattr(self, k)}}
 
 
 @on_one_blas_thread

@@ -9,9 +9,9 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.agent.affordability import Affordability
+from fieldbo.agent.failures import Standstill
 from fieldbo.agent.ledger import Ledger
 from fieldbo.agent.phase import Phase, Turn, after
-from fieldbo.agent.standstill import Standstill
 from fieldbo.messages import (
     EndReason,
     GoHome,

@@ -3,6 +3,7 @@ from .averaged import AveragedSurface as AveragedSurface
 from .confidence import Confidence as Confidence
 from .confidence import Interval as Interval
 from .confidence import OptimumConfidence as OptimumConfidence
+from .hyperparameters import Hyperparameters as Hyperparameters
 from .kernels import Kernel as Kernel
 from .kernels import Matern32 as Matern32
 from .kernels import Matern52 as Matern52
@@ -17,7 +18,6 @@ from .mean_functions import Gridded as Gridded
 from .mean_functions import MeanFunction as MeanFunction
 from .mean_functions import PriorMean as PriorMean
 from .mean_functions import Scattered as Scattered
-from .model import Hyperparameters as Hyperparameters
 from .model import Model as Model
 from .posterior import Belief as Belief
 from .posterior import Moments as Moments

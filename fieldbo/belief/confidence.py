@@ -182,7 +182,7 @@ def drawn_scores(
         What each site represents, for the fraction of the domain: `Domain.cells`. Default: all the same.
     """
     inside = surface.exceedance(threshold) >= 0.5
-    return _scores(inside, _sets_drawn(surface, threshold, rng, threshold_if), cells)
+    return _scores(inside, _draw_sets(surface, threshold, rng, threshold_if), cells)
 
 
 def _scores(inside: Mask, truths: Mask, cells: Array | None) -> DrawnScores:
@@ -193,7 +193,7 @@ def _scores(inside: Mask, truths: Mask, cells: Array | None) -> DrawnScores:
     return DrawnScores(np.where(members > 0, hits / np.maximum(members, 1), 1.0), share)
 
 
-def _sets_drawn(
+def _draw_sets(
     surface: AnySurface, threshold: float, rng: np.random.Generator, threshold_if: ThresholdIf | None
 ) -> Mask:
     """Return draws (N, 256) of the level set; those of a fixed threshold differ only where in doubt."""
@@ -232,7 +232,7 @@ def confidence(
         kernel that does not quite fit.
     """
     p = surface.exceedance(threshold)
-    inside, truths = p >= 0.5, _sets_drawn(surface, threshold, rng, threshold_if)
+    inside, truths = p >= 0.5, _draw_sets(surface, threshold, rng, threshold_if)
     drawn = _scores(inside, truths, cells)
     f1, share = float(drawn.f1.mean()), float(drawn.share.mean())
     if threshold_if is None:
@@ -241,29 +241,29 @@ def confidence(
             f1 = expected_f1(inside, p)
     stated = Confidence(_interval(f1, drawn.f1), _interval(share, drawn.share))
     if unnoticed is not None:
-        stated = _with(stated, _scores(inside, np.where(unnoticed, ~inside[:, None], truths), cells))
-        stated = replace(stated, f1=_stretched(stated.f1))
+        stated = _widen(stated, _scores(inside, np.where(unnoticed, ~inside[:, None], truths), cells))
+        stated = replace(stated, f1=_stretch(stated.f1))
     for sites in () if either is None else np.atleast_2d(either):
         for all_or_none in (True, False) if sites.any() else ():
-            stated = _with(stated, _scores(inside, np.where(sites[:, None], all_or_none, truths), cells))
+            stated = _widen(stated, _scores(inside, np.where(sites[:, None], all_or_none, truths), cells))
     return stated
 
 
-def _with(stated: Confidence, drawn: DrawnScores) -> Confidence:
+def _widen(stated: Confidence, drawn: DrawnScores) -> Confidence:
     """Return the stated values, with intervals that also hold the central 90% of other draws."""
     f1, share = (
-        _joined(each, _interval(each.value, draws))
+        _join(each, _interval(each.value, draws))
         for each, draws in ((stated.f1, drawn.f1), (stated.share, drawn.share))
     )
     return Confidence(f1, share)
 
 
-def _joined(a: Interval, b: Interval) -> Interval:
+def _join(a: Interval, b: Interval) -> Interval:
     """Return the value of the first interval, with the ends of both."""
     return Interval(a.value, min(a.low, b.low), max(a.high, b.high))
 
 
-def _stretched(score: Interval) -> Interval:
+def _stretch(score: Interval) -> Interval:
     """Return an interval of a score between 0 and 1, wider in log-odds; ends at 0 or 1 stay."""
     if not 0.0 < score.value < 1.0:
         return score

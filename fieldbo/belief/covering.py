@@ -26,11 +26,14 @@ from functools import cached_property
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.belief.hyperparameters import typical_lengths
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum, Question
 from fieldbo.belief.readings import pool
+from fieldbo.belief.weighted import typical_lengths
 from fieldbo.domain.domain import Domain
+
+Price = Callable[[Array, Array], Array]
+"""``price(start, sites) -> (N,)``: the cost of a move from `start` (d,) to each site, and of a reading."""
 
 MOST_AXES = 3
 """Between more axes, no number of readings comes near all places."""
@@ -109,14 +112,13 @@ def to_nearest(domain: Domain, read: Array) -> Array:
     return nearest(read / units, domain.sites / units)
 
 
-def sweep_spacing(domain: Domain, price: Callable[[Array, Array], Array], budget: float) -> float:
+def sweep_spacing(domain: Domain, price: Price, budget: float) -> float:
     """Return the spacing of a sweep in square cells that would take a whole budget.
 
     Parameters
     ----------
     domain : Domain
-    price : Callable
-        ``price(start, sites) -> (N,)``, the cost of a move from `start` (d,) to each site, and of a reading.
+    price : Price
     budget : float
 
     Returns
@@ -143,9 +145,7 @@ def sweep_spacing(domain: Domain, price: Callable[[Array, Array], Array], budget
     return float(np.exp(high))
 
 
-def scarcest_spacing(
-    domain: Domain, question: Question, supplies: Iterable[tuple[Callable[[Array, Array], Array], float]]
-) -> float:
+def scarcest_spacing(domain: Domain, question: Question, supplies: Iterable[tuple[Price, float]]) -> float:
     """Return the spacing of a sweep that would take all of what is scarcest, in `yardsticks`.
 
     The least size stands for it, if the question names one.
@@ -154,8 +154,8 @@ def scarcest_spacing(
     ----------
     domain : Domain
     question : Question
-    supplies : iterable of (Callable, float)
-        The price in each supply, as for `sweep_spacing`, and how much of it there is in all: the battery, the
+    supplies : iterable of (Price, float)
+        The price in each supply, and how much of it there is in all: the battery, the
         time, the number of readings.
     """
     if isinstance(question, Optimum) and question.least_size is not None:
@@ -163,7 +163,7 @@ def scarcest_spacing(
     return max(sweep_spacing(domain, price, supply) for price, supply in supplies)
 
 
-def sweep_cost(domain: Domain, price: Callable[[Array, Array], Array], spacing: float) -> float:
+def sweep_cost(domain: Domain, price: Price, spacing: float) -> float:
     """Return what a sweep in square cells of a spacing takes; parameters are those of `sweep_spacing`.
 
     Examples
@@ -177,9 +177,7 @@ def sweep_cost(domain: Domain, price: Callable[[Array, Array], Array], spacing: 
     return 0.0 if takes is None else takes(spacing)
 
 
-def _sweeps(
-    domain: Domain, price: Callable[[Array, Array], Array]
-) -> tuple[Callable[[float], float] | None, float]:
+def _sweeps(domain: Domain, price: Price) -> tuple[Callable[[float], float] | None, float]:
     """Return what a sweep with a spacing takes, and the distance of the nearest site; None without any."""
     units = yardsticks(domain)
     sites, extent = domain.sites / units, domain.extent / units

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from pydantic import Field, PositiveFloat
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.belief.kernels import Stationary, kernel
+from fieldbo.belief.hyperparameters import Hyperparameters, ModelKernel, kernel_on
 from fieldbo.belief.marginal_likelihood import Fit, LogNormalPrior, fit_kernel, typical_noise
 from fieldbo.belief.observation_model import Linearised, NoiseAt, ObservationModel
 from fieldbo.belief.outliers import believable, believable_at_first, fit_believed
 from fieldbo.belief.question import Question
 from fieldbo.belief.readings import Data
 from fieldbo.belief.shore_kernel import ShoreMatern52
-from fieldbo.belief.trend import WithTrend, in_other_units
+from fieldbo.belief.trend import in_other_units
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
@@ -39,105 +38,6 @@ _SETTLED = 0.05  # change of that scale, relative to it
 
 _LEAST_RELATIVE = 1e-6  # noise variance of a reading that is declared exact, relative to the learned one
 _SHORTEST = 1e-6  # of an axis: a length scale beyond it is a mistaken unit
-
-
-ModelKernel = Stationary | ShoreMatern52 | WithTrend
-
-
-def kernel_on(
-    domain: Domain, name: str, length_scales: ArrayLike, variance: float = 1.0, *, trend: bool = False
-) -> ModelKernel:
-    """Return the kernel called `name` for a domain.
-
-    Parameters
-    ----------
-    domain : Domain
-    name : {"se", "matern32", "matern52", "shore-matern52"}
-    length_scales : (d,) array
-        One per axis; a single one for ``"shore-matern52"``.
-    variance : float
-    trend : bool
-        Whether to add a linear trend.
-
-    Raises
-    ------
-    InputError
-        There is no such kernel, or the domain does not support it.
-    """
-    if trend:
-        about = kernel_on(domain, name, length_scales, variance)
-        assert not isinstance(about, WithTrend)
-        return WithTrend(about, domain.low + 0.5 * domain.extent, 0.5 * domain.extent)
-    if name == ShoreMatern52.name:
-        return ShoreMatern52(domain, np.asarray(length_scales, dtype=float), variance)
-    return kernel(name, length_scales, variance)
-
-
-@dataclass(frozen=True, eq=False)
-class Hyperparameters:
-    """A kernel in model units, the scale that leads to those units, and the noise if it is learned.
-
-    Parameters
-    ----------
-    kernel : Stationary, ShoreMatern52 or WithTrend
-    scale : ValueScale
-    noise_variance : float, optional
-        Learned noise variance, in model units; None to use what the sensor declares.
-    declared : float, optional
-        The declared noise variance, in model units, to which the learned one corresponds; readings with
-        another declared variance are scaled in proportion. None: all readings have the learned variance.
-    """
-
-    kernel: ModelKernel
-    scale: ValueScale
-    noise_variance: float | None = None
-    declared: float | None = None
-
-    @property
-    def noise_factor(self) -> float | None:
-        """Learned noise variance relative to the declared one; None if one variance holds in model units."""
-        if self.noise_variance is None:
-            return 1.0
-        return None if self.declared is None else self.noise_variance / self.declared
-
-    def noise_to_model(self, noise_variances: Array, values: Array) -> Array:
-        """Return the noise variances (n,) of readings in model units: as declared, or as learned."""
-        declared = self.scale.noise_to_model(noise_variances, values)
-        if self.noise_variance is None:
-            return declared
-        if self.declared is None:
-            return np.full(len(values), self.noise_variance)
-        return declared * (self.noise_variance / self.declared)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return a dict of strings, numbers and lists."""
-        return {
-            "kernel": self.kernel.name,
-            "length_scales": self.kernel.length_scales.tolist(),
-            "variance": float(self.kernel.variance),
-            "transform": self.scale.transform,
-            "shift": self.scale.shift,
-            "scale": self.scale.scale,
-            "noise_variance": self.noise_variance,
-            "declared": self.declared,
-            **({"trend": True} if isinstance(self.kernel, WithTrend) else {}),
-        }
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any], domain: Domain) -> Hyperparameters:
-        """Return the hyperparameters that `to_plain` wrote, for a mission's domain."""
-        return cls(
-            kernel_on(
-                domain,
-                plain["kernel"],
-                plain["length_scales"],
-                plain["variance"],
-                trend=plain.get("trend", False),
-            ),
-            ValueScale(plain["transform"], plain["shift"], plain["scale"]),
-            plain["noise_variance"],
-            plain["declared"],
-        )
 
 
 @settings("model")
@@ -365,7 +265,7 @@ class Model:
             y, v, expected, uncertainty = self.transformed(present, question, believed)
             if (~censored).any():  # the noise is part of the spread of normal readings, too
                 uncertainty = np.where(uncertainty > 0, uncertainty + np.median(v[~censored]), 0.0)
-            return self._fitted_to(
+            return self._fit_to(
                 present,
                 self.standardised(
                     expected, question, uncertainty=uncertainty, has_prior_mean=data.means is not None
@@ -396,13 +296,15 @@ class Model:
         censored = self.observation_model(data.sensor).censored(data.values).any()
         grows = data.sensor.noise_share > 0 and self.transform == "none"  # logs have no unit
         if not (censored or grows):
-            return self._given(present, present.kernel.variance * present.scale.scale**2, data, centre)
+            return self._linearise_given(
+                present, present.kernel.variance * present.scale.scale**2, data, centre
+            )
         # What lies below the limit depends on level and spread of the field, and they on it; so does noise
         # that grows with the value. The present spread may still be in another unit.
         scale = self._as_read(question, data)
         for _ in range(_ROUNDS):
             before = scale
-            taken = self._given(present, scale.scale**2, data, _always(before.shift))
+            taken = self._linearise_given(present, scale.scale**2, data, _always(before.shift))
             scale = self.standardised(
                 taken.expected, question, uncertainty=taken.uncertainty, has_prior_mean=has_prior_mean
             )
@@ -411,7 +313,7 @@ class Model:
                 break
         return taken
 
-    def _given(
+    def _linearise_given(
         self, present: Hyperparameters, variance: float, data: Data, centre: Callable[[Array], float]
     ) -> Linearised:
         """Return readings linearised on the transform's scale, given the variance of the field there."""
@@ -454,7 +356,7 @@ class Model:
             v = np.where(observed.censored(data.values), v, v / learned)
         return Linearised(y - means, v, expected - means, uncertainty)
 
-    def _fitted_to(
+    def _fit_to(
         self,
         present: Hyperparameters,
         scale: ValueScale,

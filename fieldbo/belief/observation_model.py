@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,11 +31,8 @@ from scipy.special import erfcx
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
+from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.value_scale import ValueScale
-
-if TYPE_CHECKING:
-    from fieldbo.belief.model import Hyperparameters
-
 
 Moments = tuple[Array, Array]
 """Means and variances (n,)."""
@@ -57,7 +54,7 @@ _HALVINGS = 40
 
 
 @on_one_blas_thread
-def propagated(prior: Moments, start: Moments, revise: Revise) -> tuple[Array, Array, Array, Array]:
+def propagate(prior: Moments, start: Moments, revise: Revise) -> tuple[Array, Array, Array, Array]:
     """Find the normal readings that stand for the real ones; O(n^3) per sweep.
 
     Parameters
@@ -80,7 +77,7 @@ def propagated(prior: Moments, start: Moments, revise: Revise) -> tuple[Array, A
     Examples
     --------
     >>> likelihood = lambda cavity, posterior: (np.array([2.0]), np.array([1.0]))
-    >>> propagated((np.zeros(1), np.eye(1)), (np.ones(1), np.ones(1)), likelihood)[0].round(4)
+    >>> propagate((np.zeros(1), np.eye(1)), (np.ones(1), np.ones(1)), likelihood)[0].round(4)
     array([2.])
     """
     (means, K), (y, v) = prior, start
@@ -281,7 +278,7 @@ class ObservationModel:
         y, v, normal = readings.y, readings.v, readings.normal
         if normal.all():
             return y, v
-        new_y, new_v, _, _ = propagated(prior(y), readings.start, readings.revised)
+        new_y, new_v, _, _ = propagate(prior(y), readings.start, readings.revised)
         return np.where(normal, y, new_y), np.where(normal, v, new_v)
 
     def linearised(
@@ -301,7 +298,7 @@ class ObservationModel:
         y, v, normal = readings.y, readings.v, readings.normal
         if normal.all():
             return Linearised(y, v, y, np.zeros(len(y)))
-        new_y, new_v, expected, uncertainty = propagated(prior(y), readings.start, readings.revised)
+        new_y, new_v, expected, uncertainty = propagate(prior(y), readings.start, readings.revised)
         some = readings.additive
         if some.any():
             at, declared = h.scale.to_user(expected)[some], noise_variances[some]

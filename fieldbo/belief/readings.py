@@ -94,7 +94,7 @@ def thinned(
     rows = 0
     for first, end in zip(starts, [*starts[1:], len(values)], strict=True):
         piece = slice(first, end)
-        *pooled, among = _pooled(sites[piece], values[piece], noise_variances[piece], cell, below)
+        *pooled, among = _pool_piece(sites[piece], values[piece], noise_variances[piece], cell, below)
         which[piece] = np.where(among < 0, -1, rows + among)
         rows += len(pooled[1])
         taken.append((pooled[0], pooled[1], pooled[2]))
@@ -125,7 +125,7 @@ def _starts(scaled: Array) -> list[int]:
     return starts
 
 
-def _pooled(
+def _pool_piece(
     sites: Array, values: Array, noise_variances: Array, cell: Array, below: float | None
 ) -> tuple[Array, Array, Array, NDArray[np.int64]]:
     """Pool the readings of a piece; also return which pooled reading each belongs to, -1 for a spike."""

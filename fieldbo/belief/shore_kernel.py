@@ -108,11 +108,11 @@ class ShoreMatern52(Kernel):
             part, rows = graph.parts[number], np.flatnonzero(part_a == number)
             columns = np.flatnonzero(part_b == number)
             f = _density(part.eigenvalues, length, _power(graph))
-            weighted, sd = _weighted(_interpolated(graph, part, at_a, rows), f)
+            weighted, sd = _weigh(_interpolate(graph, part, at_a, rows), f)
             whole = at_b is places.everywhere
-            vectors = part.vectors if whole else _interpolated(graph, part, at_b, columns)
+            vectors = part.vectors if whole else _interpolate(graph, part, at_b, columns)
             at_sites = at_b.nodes.shape[1] == 1
-            sd_b = _roots(graph, length)[at_b.nodes[columns, 0]] if at_sites else _weighted(vectors, f)[1]
+            sd_b = _roots(graph, length)[at_b.nodes[columns, 0]] if at_sites else _weigh(vectors, f)[1]
             k[np.ix_(rows, columns)] = weighted @ vectors.T / sd[:, None] / sd_b
         k *= self.variance
         return k
@@ -150,7 +150,7 @@ class ShoreMatern52(Kernel):
         at, power = placements(self.domain).placed(sites), _power(graph)
         label = graph.label[at.nodes[:, 0]]
         groups = [
-            (here := np.flatnonzero(label == k), part.eigenvalues, _interpolated(graph, part, at, here))
+            (here := np.flatnonzero(label == k), part.eigenvalues, _interpolate(graph, part, at, here))
             for k, part in enumerate(graph.parts)
             if (label == k).any()
         ]
@@ -180,7 +180,7 @@ def _density(eigenvalues: Array, length_scale: float, power: float) -> Array:
     return np.asarray((1.0 + eigenvalues * length_scale**2 / (2.0 * _NU)) ** -power)
 
 
-def _interpolated(graph: SiteGraph, part: Part, at: Placement, here: Indices) -> Array:
+def _interpolate(graph: SiteGraph, part: Part, at: Placement, here: Indices) -> Array:
     """Return the eigenvectors (len(here), m) of a part at the placed points `here`, which lie in it."""
     row_of = np.empty(graph.size, dtype=np.intp)
     row_of[part.nodes] = np.arange(len(part.nodes))
@@ -210,7 +210,7 @@ def _with_slope(eigenvalues: Array, vectors: Array, length: float, power: float)
     return correlation, correlation * (half[:, None] + half) - t
 
 
-def _weighted(vectors: Array, f: Array) -> tuple[Array, Array]:
+def _weigh(vectors: Array, f: Array) -> tuple[Array, Array]:
     """Return eigenvectors (n, m) at points times f (m,), and the roots (n,) of ``s(x, x)``."""
     weighted = vectors * f
     return weighted, np.sqrt(np.einsum("nm,nm->n", weighted, vectors))
@@ -224,7 +224,7 @@ def _roots(graph: SiteGraph, length_scale: float) -> Array:
         f = _density(part.eigenvalues, length_scale, _power(graph))
         for start in range(0, len(part.nodes), _ROWS):
             some = slice(start, start + _ROWS)
-            roots[part.nodes[some]] = _weighted(part.vectors[some], f)[1]
+            roots[part.nodes[some]] = _weigh(part.vectors[some], f)[1]
     roots.setflags(write=False)
     return roots
 

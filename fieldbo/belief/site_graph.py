@@ -362,7 +362,7 @@ class Placements:
         sites = self.graph.domain.sites
         if x.shape == sites.shape and np.array_equal(x, sites):
             return self.everywhere
-        return self._cache.get(("points", x.tobytes()), lambda: self._placed(x))
+        return self._cache.get(("points", x.tobytes()), lambda: self._place(x))
 
     @cached_property
     def _tree(self) -> Any:
@@ -370,7 +370,7 @@ class Placements:
 
         return KDTree(self.graph.domain.sites)
 
-    def _placed(self, x: Array) -> Placement:
+    def _place(self, x: Array) -> Placement:
         graph, domain = self.graph, self.graph.domain
         gap, nearest = self._tree.query(x)
         off = np.flatnonzero(gap > _SAME * domain.extent.max())

@@ -69,7 +69,6 @@ class Surface:
         self._begin(belief)
 
     def _begin(self, belief: Belief) -> None:
-        """Compute everything from a belief."""
         self.belief = belief
         self._lookahead: Lookahead | None = None
         self._distinct = {site.tobytes() for site in belief.sites}
@@ -232,7 +231,6 @@ class Surface:
         self._note_sites(sites)
 
     def _make_room(self, n: int) -> None:
-        """Make room for n rows."""
         if n > len(self._rows):
             grown = np.empty((max(n, 2 * self.belief.size), self.size))
             grown[: len(self._rows)] = self._rows
@@ -361,13 +359,17 @@ def joint_draws(
     >>> bool(np.abs(np.diff(draws, axis=0)).max() < 0.05), float(draws.std().round(1))
     (True, 1.0)
     """
-    rows = _factored(variance, covariances) if len(mean) <= _FEW else _grown(variance, covariances, apart)
+    rows = (
+        _factor_whole(variance, covariances)
+        if len(mean) <= _FEW
+        else _factor_enough(variance, covariances, apart)
+    )
     left = np.maximum(variance - np.einsum("rp,rp->p", rows, rows), 0.0)
     common = rng.standard_normal((n, len(rows))) @ rows
     return np.asarray((mean + common + np.sqrt(left) * rng.standard_normal((n, len(mean)))).T)
 
 
-def _factored(variance: Array, covariances: Covariances) -> Array:
+def _factor_whole(variance: Array, covariances: Covariances) -> Array:
     """Return the rows (R, P) of the factor of the whole matrix, as far as it is positive definite."""
     covariance = covariances(np.arange(len(variance)))
     lower, pivots, rank, _ = dpstrf(covariance, tol=_SMALLEST * variance.max(initial=0.0), lower=1)
@@ -376,7 +378,7 @@ def _factored(variance: Array, covariances: Covariances) -> Array:
     return rows
 
 
-def _grown(variance: Array, covariances: Covariances, apart: float) -> Array:
+def _factor_enough(variance: Array, covariances: Covariances, apart: float) -> Array:
     """Return the first rows (R, P) of the factor, until only a share `apart` of the variance is left."""
     left = np.array(variance, dtype=float)
     enough, least = apart * left.sum(), _SMALLEST * left.max(initial=0.0)

@@ -82,8 +82,8 @@ def missions(
     files = list_missions()
     theirs = shipped("missions").resolve()
     yours = {name: file for name, file in files.items() if file.parent.resolve() != theirs}
-    groups = {"Yours: in ./missions": _titles(yours)} if yours else {}
-    groups |= _grouped({k: v for k, v in files.items() if k not in yours}) if all_ else _FIRST
+    groups = {"Yours: in ./missions": _read_titles(yours)} if yours else {}
+    groups |= _group({k: v for k, v in files.items() if k not in yours}) if all_ else _FIRST
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()
@@ -99,16 +99,15 @@ def missions(
         out.print(f"\nList all {len(files)} missions with: fieldbo missions --all")
 
 
-def _grouped(files: Mapping[str, Path]) -> dict[str, dict[str, str]]:
-    """Return the titles of missions by group and name."""
+def _group(files: Mapping[str, Path]) -> dict[str, dict[str, str]]:
     groups: dict[str, dict[str, str]] = {title: {} for title in _GROUPS}
-    for name, line in _titles(files).items():
+    for name, line in _read_titles(files).items():
         group = next(title for title, prefixes in _GROUPS.items() if name.startswith(prefixes))
         groups[group][name] = line
     return groups
 
 
-def _titles(files: Mapping[str, Path]) -> dict[str, str]:
+def _read_titles(files: Mapping[str, Path]) -> dict[str, str]:
     from fieldbo.mission.files import read_toml
 
     return {name: str(read_toml(file).get("title", "")) for name, file in sorted(files.items())}
@@ -174,10 +173,10 @@ def policies(
     if mission is not None:
         if name is not None:
             raise InputError("a policy and --for", expected="one of the two", where="--for")
-        console().print(_default(mission), markup=False)
+        console().print(_explain_default(mission), markup=False)
         return
     if name is None:
-        console().print(_listed())
+        console().print(_list_policies())
         return
     kind = POLICIES.get(name)
     if warning := POLICIES.warnings().get(name):
@@ -185,13 +184,13 @@ def policies(
     text, _, _ = inspect.cleandoc(kind.__doc__ or "").partition(_SETTINGS)
     lines = [f'[policy]\nkind = "{name}"']
     for field in fields(kind):
-        lines += [f"# {line}" for line in wrap(_plain(_description(kind, field.name)), 98)]
-        lines.append(_line(field))
-    console().print(f"{name}: for {_answered(kind)}\n\n{_plain(text.strip())}\n", markup=False)
+        lines += [f"# {line}" for line in wrap(_plain(_find_text(kind, field.name)), 98)]
+        lines.append(_write_setting(field))
+    console().print(f"{name}: for {_list_answered(kind)}\n\n{_plain(text.strip())}\n", markup=False)
     console().print("\n".join(lines), markup=False)
 
 
-def _default(name: str) -> str:
+def _explain_default(name: str) -> str:
     """Return which policy is the default for a mission, why, and how the mission can name it."""
     from fieldbo.mission.default_policy import default_policy
     from fieldbo.mission.files import toml_text
@@ -213,7 +212,7 @@ def _plain(text: str) -> str:
 _SETTINGS = "Parameters\n----------\n"
 
 
-def _description(kind: Any, setting: str) -> str:
+def _find_text(kind: Any, setting: str) -> str:
     """Return the string below a setting or, without one, its text in a Parameters section."""
     from fieldbo.field_texts import field_texts
 
@@ -226,8 +225,7 @@ def _description(kind: Any, setting: str) -> str:
     return ""
 
 
-def _listed() -> Any:
-    """Return a table of all policies."""
+def _list_policies() -> Any:
     from rich.markup import escape
     from rich.table import Table
 
@@ -245,17 +243,17 @@ def _listed() -> Any:
             table.add_row(escape(name), escape(error.problem), "")
             continue
         summary = (kind.__doc__ or "").strip().split("\n")[0]
-        table.add_row(escape(name), escape(_plain(summary)), _answered(kind))
+        table.add_row(escape(name), escape(_plain(summary)), _list_answered(kind))
         if name in warnings:
             table.add_row("", escape(f"({warnings[name]})"), "")
     return table
 
 
-def _answered(kind: Any) -> str:
+def _list_answered(kind: Any) -> str:
     return ", ".join(_QUESTIONS.get(question.__name__, question.__name__) for question in kind.answers)
 
 
-def _line(field: Any) -> str:
+def _write_setting(field: Any) -> str:
     """Return a setting as in a mission file: its default, or a comment if it has none."""
     if field.default is MISSING:
         return f"{field.name} = ...  # required"
@@ -341,7 +339,7 @@ def check(
     from fieldbo.mission.files import list_missions, list_worlds, read_toml
     from fieldbo.mission.load import load_world
 
-    path = _path(file)
+    path = _find_file(file)
     content = read_toml(path) if path is not None and (path.exists() or path.suffix == ".toml") else {}
     kind = "mission"
     if "link" in content:
@@ -350,43 +348,28 @@ def check(
         not content and file in list_worlds() and file not in list_missions()
     ):
         kind = "world"
-    if set_ and kind != "mission":
-        raise InputError(
-            f"--set {set_[0]} does not apply to a {kind}",
-            expected="--set with a mission",
-            where="--set",
-            fix=f"edit the {kind}'s file",
-        )
-    if policy is not None and kind != "mission":
-        raise InputError(
-            f"--policy {policy} does not apply to a {kind}",
-            expected="--policy with a mission",
-            where="--policy",
-        )
-    if vehicle and kind != "mission":
-        raise InputError(
-            f"--vehicle {vehicle[0]} does not apply to a {kind}",
-            expected="--vehicle with a mission",
-            where="--vehicle",
-        )
-    if prior is not None and kind != "mission":
-        raise InputError(
-            f"--prior {prior} does not apply to a {kind}", expected="--prior with a mission", where="--prior"
-        )
+    first = {"--set": next(iter(set_ or []), None), "--vehicle": next(iter(vehicle or []), None)}
+    for option, given in (first | {"--policy": policy, "--prior": prior}).items():
+        if kind != "mission" and given is not None:
+            raise InputError(
+                f"{option} {given} does not apply to a {kind}",
+                expected=f"{option} with a mission",
+                where=option,
+                fix=f"edit the {kind}'s file" if option == "--set" else None,
+            )
     name = file if path is None or not path.exists() else path
     if kind == "vehicle":
-        from fieldbo.vehicles.description import describe_vehicle
-        from fieldbo.vehicles.file import LoadedVehicleFile
+        from fieldbo.vehicles.file import LoadedVehicleFile, describe_vehicle
 
         lines = describe_vehicle(LoadedVehicleFile.read(file), file)
     elif kind == "world":
         lines = describe_world(load_world(name))
     else:
-        lines = _mission(name, overrides(set_ or [], prior=prior, policy=policy), vehicle or [])
+        lines = _describe_mission(name, overrides(set_ or [], prior=prior, policy=policy), vehicle or [])
     typer.echo("\n".join(lines))
 
 
-def _path(given: str) -> Path | None:
+def _find_file(given: str) -> Path | None:
     """Return the file that was given, or the one in a folder; None if only a name can be meant."""
     from fieldbo.mission.files import list_missions, list_worlds
 
@@ -399,21 +382,21 @@ def _path(given: str) -> Path | None:
     return held[0] if held else folder / "world.toml"
 
 
-def _mission(name: str | Path, settings: Mapping[str, Any], vehicles: list[str]) -> list[str]:
+def _describe_mission(name: str | Path, settings: Mapping[str, Any], vehicles: list[str]) -> list[str]:
     """Return lines that describe a mission, its world and its vehicles, with warnings."""
     from fieldbo.agent.agent import Agent
-    from fieldbo.agent.budget_warnings import unaffordable
     from fieldbo.agent.coverage import estimates
+    from fieldbo.agent.warnings import unaffordable
     from fieldbo.mission.description import describe_mission, describe_world
     from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
     from fieldbo.mission.load import load_mission
     from fieldbo.results.answers import ANSWERS
     from fieldbo.results.words import question_text
-    from fieldbo.vehicles.kinds import LINKS
+    from fieldbo.vehicles.base import LINKS
 
-    files, full = _files(vehicles) if vehicles else ([], None)
+    files, full = _read_vehicles(vehicles) if vehicles else ([], None)
     mission = load_mission(name, settings, full)
-    fit, on_vehicles = _on_vehicles(files, vehicles, mission) if files else ([], [])
+    fit, on_vehicles = _check_vehicles(files, vehicles, mission) if files else ([], [])
     agent = Agent(mission)
     score = ANSWERS[type(mission.question)].score.name
     question = f"{question_text(mission.question, mission.world.quantity)} (scored by {score})"
@@ -421,7 +404,7 @@ def _mission(name: str | Path, settings: Mapping[str, Any], vehicles: list[str])
     warnings = [
         *unaffordable(mission, agent.initial),
         *too_much,
-        *_beyond_truth(mission),
+        *_warn_beyond_truth(mission),
         *agent.warnings,
         *fit,
     ]
@@ -431,7 +414,7 @@ def _mission(name: str | Path, settings: Mapping[str, Any], vehicles: list[str])
     return [*lines, *(f"warning: {w}" for w in warnings if f"warning: {w}" not in described)]
 
 
-def _files(vehicles: list[str]) -> tuple[list[LoadedVehicleFile], float | str | None]:
+def _read_vehicles(vehicles: list[str]) -> tuple[list[LoadedVehicleFile], float | str | None]:
     """Return vehicle files, and what the full battery in them holds."""
     from fieldbo.vehicles.file import LoadedVehicleFile
     from fieldbo.vehicles.load import full_battery
@@ -440,13 +423,12 @@ def _files(vehicles: list[str]) -> tuple[list[LoadedVehicleFile], float | str | 
     return files, full_battery([file.content for file in files])
 
 
-def _on_vehicles(
+def _check_vehicles(
     files: list[LoadedVehicleFile], vehicles: list[str], mission: Mission
 ) -> tuple[list[str], list[str]]:
     """Return warnings on how vehicles fit a mission, and lines that describe them."""
-    from fieldbo.vehicles.checks import check_vehicle
-    from fieldbo.vehicles.description import describe_vehicle
-    from fieldbo.vehicles.place import describe_place
+    from fieldbo.vehicles.file import describe_place, describe_vehicle
+    from fieldbo.vehicles.load import check_vehicle
 
     warnings: list[str] = []
     lines: list[str] = []
@@ -462,7 +444,7 @@ def _on_vehicles(
     return warnings, lines
 
 
-def _beyond_truth(mission: Mission) -> list[str]:
+def _warn_beyond_truth(mission: Mission) -> list[str]:
     """Return a warning if all true values lie on the same side of the threshold."""
     from fieldbo.belief.question import Optimum
     from fieldbo.results.truth import truth_of

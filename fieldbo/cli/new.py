@@ -119,9 +119,8 @@ def vehicle(
     """Write a vehicle file that lists and explains every setting, with its default or what fits the world."""
     from fieldbo.mission.files import name_of, write_whole
     from fieldbo.mission.load import load_world
-    from fieldbo.vehicles.kinds import LINKS
-    from fieldbo.vehicles.proposals import proposed, stands_upright
-    from fieldbo.vehicles.remote.template import template
+    from fieldbo.vehicles.base import LINKS
+    from fieldbo.vehicles.template import proposed, stands_upright, template
 
     file = Path(f"{name_of('vehicle', name, 'NAME')}.toml")
     loaded = load_world(world)

@@ -108,7 +108,6 @@ def _make_place(
     place: PlaceOptions,
     overwrite: bool,
 ) -> list[str]:
-    """Make a place on the Earth."""
     from fieldbo.mission.files import name_of
     from fieldbo.mission.new.place import Extent
     from fieldbo.mission.new.survey import PlaceSurvey, make_place_world
@@ -132,17 +131,17 @@ def _make_place(
         "outline": place.outline,
         "avoid": tuple(place.avoid or ()),
         "start": None if place.start is None else degrees(place.start, "--start"),
-        "spacing": _measured("--spacing", place.spacing, *_LENGTH, assumed),
+        "spacing": _measure("--spacing", place.spacing, *_LENGTH, assumed),
         "pattern": None if place.pattern is None else place.pattern.value,
-        "clearance": _measured("--clearance", place.clearance, *_LENGTH, assumed, zero=True),
-        "speed": _measured("--speed", place.speed, "m/s", "the unit of speeds", assumed),
-        "stop_s": _measured("--stop", place.stop, *_TIME, assumed),
+        "clearance": _measure("--clearance", place.clearance, *_LENGTH, assumed, zero=True),
+        "speed": _measure("--speed", place.speed, "m/s", "the unit of speeds", assumed),
+        "stop_s": _measure("--stop", place.stop, *_TIME, assumed),
         "crs": place.crs,
         "bathymetry": place.bathymetry,
-        "least_depth": _measured("--least-depth", place.least_depth, *_LENGTH, assumed),
+        "least_depth": _measure("--least-depth", place.least_depth, *_LENGTH, assumed),
         "depths": None if place.depths is None else numbers(place.depths, "--depths"),
     }
-    _measured("--battery", mission.battery, *_TIME, assumed)
+    _measure("--battery", mission.battery, *_TIME, assumed)
     survey = PlaceSurvey(
         **given,
         value_unit=table.unit or "",
@@ -170,7 +169,7 @@ def _make_place(
     return [
         *lines,
         f"  crs       {found.georeference.name}",
-        f"  place     {sites.size:,} sites {sites.spacing[0]:g} m apart; {_shore(sites)}, "
+        f"  place     {sites.size:,} sites {sites.spacing[0]:g} m apart; {_describe_shore(sites)}, "
         f"{counted(len(sites.solid), 'zone')} to avoid; drawn in {picture}: look at it",
         following,
     ]
@@ -190,7 +189,7 @@ def _make_survey(
             fix="name them, or add --cell if the table holds settings and their outcomes",
         )
     assumed: list[str] = []
-    _measured("--battery", mission.battery, "s", "the unit of costs", assumed)
+    _measure("--battery", mission.battery, "s", "the unit of costs", assumed)
     survey = Survey(
         **given,
         value_unit="1" if table.unit is None else table.unit,
@@ -206,7 +205,6 @@ def _make_survey(
 
 
 def _make_cell(name: str, given: dict[str, Any], options: CellOptions, overwrite: bool) -> list[str]:
-    """Make a factory cell."""
     from fieldbo.mission.new.cell import CellTable, control_set_of, make_cell, module_of, setting_of
     from fieldbo.world.readings import column_names
 
@@ -230,7 +228,7 @@ def _make_cell(name: str, given: dict[str, Any], options: CellOptions, overwrite
     return _report(make_cell(name, cell, overwrite=overwrite), "rows")
 
 
-def _measured(
+def _measure(
     option: str, text: str | None, unit: str, what: str, assumed: list[str], *, zero: bool = False
 ) -> float | None:
     """Return an option in a unit, None if it was not given; add a note to `assumed` if it names no unit.
@@ -297,8 +295,8 @@ def degrees(text: str, option: str) -> tuple[float, ...]:
     >>> degrees("69,5; 27,25", "--start"), degrees("69°30'N 27°15'E", "--start")
     ((69.5, 27.25), (69.5, 27.25))
     """
-    from fieldbo.vehicles.angles import angles_in, has_angles
     from fieldbo.vehicles.dialogue import number_in, parts_of
+    from fieldbo.vehicles.typed_places import angles_in, has_angles
 
     try:
         if has_angles(text):
@@ -349,7 +347,7 @@ def recognised(csv: Path) -> dict[str, Any]:
     )
 
 
-def _shore(domain: Domain) -> str:
+def _describe_shore(domain: Domain) -> str:
     """Return how many outlines there are, and how many islands within them."""
     import shapely
 
@@ -386,18 +384,18 @@ def _report(made: NewWorld, rows: str, assumed: Sequence[str] = ()) -> list[str]
         costs = describe_parts_of_cost(world) or [f"  cost      {sample:g} {world.cost_unit} per sample"]
     noise = f"{field.noise_sd:.3g}" + (" of the log" if field.scale.transform == "log" else unit)
     noise += f" (of the mean of {made.pooled:.3g} rows)" if made.pooled > 1 else ""
-    notes = [*field.notes, *field.details, *made.notes, *_unreachable(mission.unreachable), *assumed]
+    notes = [*field.notes, *field.details, *made.notes, *_warn_unreachable(mission.unreachable), *assumed]
     notes += one_sided(mission.question, values, world.quantity)
     unknown = ", costs to be learned" if mission.costs == "unknown" else ""
     return [
         f"world in {made.world}, mission in {made.mission}",
         f"  {rows:<9} {len(values)}, {values.min():g} to {values.max():g}{unit}",
-        *map(_noted, notes),
+        *map(_format_note, notes),
         f"  fitted    length scales {', '.join(scales)}; noise sd {noise}",
         f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
         f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
         f"of the {rows}",
-        *_validation(made, unit),
+        *_describe_validation(made, unit),
         f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit} {details}",
         *costs,
         f"  mission   {question_text(mission.question, world.quantity)} {mission.policy_kind}, battery "
@@ -406,18 +404,16 @@ def _report(made: NewWorld, rows: str, assumed: Sequence[str] = ()) -> list[str]
     ]
 
 
-def _unreachable(number: int) -> list[str]:
-    """Return a warning if there are sites that the vehicle can't reach."""
+def _warn_unreachable(number: int) -> list[str]:
     return [f"warning: {number} sites can't be reached from the start; they are left out"] if number else []
 
 
-def _noted(note: str) -> str:
-    """Return a note or a warning as a line."""
+def _format_note(note: str) -> str:
     text = note.removeprefix("warning: ")
     return f"  {'note' if text == note else 'warning':<9} {text}"
 
 
-def _validation(made: NewWorld, unit: str) -> list[str]:
+def _describe_validation(made: NewWorld, unit: str) -> list[str]:
     """Return how well lines or blocks are predicted that are left out, and which error to trust, as lines."""
     validation = made.validation
     if validation is None:

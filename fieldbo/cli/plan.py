@@ -72,8 +72,8 @@ class PlanFiles:
         missions: tuple[Path, ...] = (file,)
         if len(batteries) > 1:
             digits = len(str(batteries[-1]))
-            missions = tuple(_with(file, f"battery-{number:0{digits}d}") for number in batteries)
-        files = cls(missions, _with(file, "fence") if text else None)
+            missions = tuple(_add_part(file, f"battery-{number:0{digits}d}") for number in batteries)
+        files = cls(missions, _add_part(file, "fence") if text else None)
         for path in (*missions, *([] if files.fence is None else [files.fence])):
             _check_free(path)
         return files
@@ -88,7 +88,7 @@ class PlanFiles:
         InputError
             A file cannot be written.
         """
-        from fieldbo.vehicles.mavlink.plan_files import fence_file, plan_file, waypoint_file
+        from fieldbo.vehicles.mavlink.flight_plan import fence_file, plan_file, waypoint_file
 
         text = plan_file if self.fence is None else waypoint_file
         for file, route in zip(self.missions, routes, strict=True):
@@ -119,13 +119,13 @@ class PlanFiles:
         return warnings
 
 
-def _with(file: Path, part: str) -> Path:
+def _add_part(file: Path, part: str) -> Path:
     return file.with_name(f"{file.stem}-{part}{file.suffix}")
 
 
 def _check_free(file: Path) -> None:
     """Raise an `InputError` if a file exists that fieldbo did not write."""
-    from fieldbo.vehicles.mavlink.plan_files import is_ours
+    from fieldbo.vehicles.mavlink.flight_plan import is_ours
 
     if not file.is_file():
         return
@@ -225,20 +225,19 @@ def plan(
     Use this when the autopilot is to follow the whole route by itself, without fieldbo.
     """
     from fieldbo.runs.flights import through_closed
-    from fieldbo.vehicles.checks import check_tolerances, doubts
+    from fieldbo.vehicles.load import check_tolerances, doubts
     from fieldbo.vehicles.mavlink import flight_plan
-    from fieldbo.vehicles.mavlink.fence_check import check_geofence
-    from fieldbo.vehicles.mavlink.fence_storage import routed, simplified, storable, too_many
-    from fieldbo.vehicles.mavlink.return_home import from_waypoints
+    from fieldbo.vehicles.mavlink.fence_check import check_geofence, routed, simplified, storable, too_many
+    from fieldbo.vehicles.mavlink.link import from_waypoints
     from fieldbo.vehicles.mavlink.stance import describe_stance, faced
 
-    loaded, link = _vehicle(vehicle)
+    loaded, link = _load_vehicle(vehicle)
     if (run := _run_of_the_same_name(source)) is not None:
         typer.echo(f"{source} is a mission and a run; this plans the mission. The run: fieldbo plan {run}")
-    mission, flights = _flights(source, set_ or [], loaded.settings.battery.full, stay)
+    mission, flights = _load_flights(source, set_ or [], loaded.settings.battery.full, stay)
     batteries = [flight.battery for flight in flights]
     files = PlanFiles.of(Path(source).stem, format_ is Format.wpl, out, batteries)
-    chosen = _chosen(flights, upload, upload_battery)
+    chosen = _choose(flights, upload, upload_battery)
     ground = loaded.settings.ground(mission.world.domain)
     raise_all(
         errors_of(
@@ -253,7 +252,7 @@ def plan(
     within = loaded.settings.arrival.within
     routes = [flight_plan.waypoints(flight.way, fence, flight.stay_s, within) for flight in flights]
     home = mission.vehicles[0].start if mission.vehicles[0].home is None else mission.vehicles[0].home
-    totals, beyond, too_long = _priced(mission, flights, [len(route) for route in routes])
+    totals, beyond, too_long = _price(mission, flights, [len(route) for route in routes])
     if chosen is not None and (why := beyond[chosen] or too_long):
         raise InputError(
             f"the plan is not uploaded, since the mission does not allow it: {why}",
@@ -266,16 +265,18 @@ def plan(
     warnings += filter(None, [too_many(fence, link), *beyond, too_long])
     warnings += through_closed(mission, flights)
     for flight, route in zip(flights, routes, strict=True):
-        warnings += from_waypoints(mission, fence, route, flight.way.points[0], _which(flight, flights))
+        warnings += from_waypoints(
+            mission, fence, route, flight.way.points[0], _name_battery(flight, flights)
+        )
     files.write(routes, fence, link, home)
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
-    for line in [*_place(loaded, mission), *describe_stance(link, fence.ground, mission)]:
+    for line in [*_describe_place(loaded, mission), *describe_stance(link, fence.ground, mission)]:
         typer.echo(line.strip())
     for line in simplified(whole, fence, link):
         typer.echo(f"fence     {line}")
     for flight, file, route, total in zip(flights, files.missions, routes, totals, strict=True):
-        which = _which(flight, flights)
+        which = _name_battery(flight, flights)
         sites = sum(waypoint.is_site for waypoint in route)
         typer.echo(f"{which}wrote {len(route)} waypoints, {sites} of them at sites, to {file}")
         if total:
@@ -286,11 +287,11 @@ def plan(
         route = routes[chosen]
         for note in flight_plan.upload(route, fence, link, home):
             typer.echo(note)
-        which = _which(flights[chosen], flights)
+        which = _name_battery(flights[chosen], flights)
         typer.echo(f"{which}uploaded {len(route)} waypoints to the vehicle at {link.address}")
 
 
-def _vehicle(file: Path) -> tuple[LoadedVehicleFile, Mavlink]:
+def _load_vehicle(file: Path) -> tuple[LoadedVehicleFile, Mavlink]:
     """Return a vehicle file and its link.
 
     Raises
@@ -309,21 +310,21 @@ def _vehicle(file: Path) -> tuple[LoadedVehicleFile, Mavlink]:
     return loaded, loaded.link
 
 
-def _place(loaded: LoadedVehicleFile, mission: Mission) -> list[str]:
+def _describe_place(loaded: LoadedVehicleFile, mission: Mission) -> list[str]:
     """Return lines on where the vehicle file places the mission on the ground."""
-    from fieldbo.vehicles.place import axes_lead, describe_place
+    from fieldbo.vehicles.file import axes_lead, describe_place
 
     frame = loaded.settings.frame
     axes = [f"axes      {axes_lead(frame)}"] if frame is not None and frame.axes else []
     return [*axes, *describe_place(loaded, mission)]
 
 
-def _which(flight: Flight, flights: Sequence[Flight]) -> str:
+def _name_battery(flight: Flight, flights: Sequence[Flight]) -> str:
     """Return which of several batteries a line is about; nothing if there is only one."""
     return f"battery {flight.battery}: " if len(flights) > 1 else ""
 
 
-def _chosen(flights: Sequence[Flight], upload: bool, battery: int | None) -> int | None:
+def _choose(flights: Sequence[Flight], upload: bool, battery: int | None) -> int | None:
     """Return the index of the flight to upload; None for none.
 
     Raises
@@ -350,7 +351,7 @@ def _chosen(flights: Sequence[Flight], upload: bool, battery: int | None) -> int
     return 0 if upload else None
 
 
-def _priced(
+def _price(
     mission: Mission, flights: Sequence[Flight], waypoints: Sequence[int]
 ) -> tuple[list[str], list[str], str]:
     """Return what each flight takes, by how much it exceeds the battery, and all the time limit, in words."""
@@ -361,13 +362,13 @@ def _priced(
         cost, seconds = declared(mission, flight.way, flight.stay_s)
         totals.append(in_words(mission, cost, seconds))
         why = beyond_battery(mission, cost, seconds)
-        beyond.append(f"{_which(flight, flights)}{number} waypoints {why}" if why else "")
+        beyond.append(f"{_name_battery(flight, flights)}{number} waypoints {why}" if why else "")
         whole_s += seconds
     too_long = beyond_time_limit(mission, whole_s)
     return totals, beyond, f"{sum(waypoints)} waypoints {too_long}" if too_long else ""
 
 
-def _flights(
+def _load_flights(
     source: str, pairs: list[str], full: float | str | None, stay: float | None
 ) -> tuple[Mission, list[Flight]]:
     """Return a mission, and its flights or those of its run, with stays of so many seconds, if given."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fieldbo.domain.domain import Domain
 
 
-def _site(text: str, domain: Domain, option: str) -> Array:
+def _parse_site(text: str, domain: Domain, option: str) -> Array:
     """Return the site (d,) in a comma-separated list of its coordinates or, with a CRS, of degrees."""
     import numpy as np
 
@@ -182,11 +182,11 @@ def robot(
     simulated = Robot(
         place,
         seed=seed,
-        start=None if start is None else _site(start, place.domain, "--start"),
+        start=None if start is None else _parse_site(start, place.domain, "--start"),
         battery=math.inf if battery is None else battery,
         speedup=speedup,
         recharge_s=math.inf if recharge is None else recharge,
-        home=None if home is None else _site(home, place.domain, "--home"),
+        home=None if home is None else _parse_site(home, place.domain, "--home"),
         faults=[Fault.parse(text) for text in fault or []],
         channels=[Schedule.parse(text) for text in channel or []],
     )

@@ -108,16 +108,16 @@ def run(
     """
     from fieldbo.agent.coverage import estimates
     from fieldbo.cli.session import carry_out, connect, console
-    from fieldbo.mission.checks import check_simulated
     from fieldbo.mission.load import load_mission
+    from fieldbo.mission.mission import check_simulated
     from fieldbo.runs.folder import begin
     from fieldbo.runs.runner import run as run_mission
 
     out_to, pictures = console(), check_pictures(format, width)
-    recorded = _recorded(vehicle or [], by_hand=by_hand)
+    recorded = _make_recorded(vehicle or [], by_hand=by_hand)
     settings = overrides(set_ or [], seed=seed, battery=battery, prior=prior, policy=policy)
     if recorded:
-        loaded, vehicles = _carried_out(mission, settings, recorded, out_to)
+        loaded, vehicles = _prepare(mission, settings, recorded, out_to)
     else:
         loaded, vehicles = load_mission(mission, settings), []
         check_simulated(loaded)  # before making a folder
@@ -132,7 +132,7 @@ def run(
         carry_out(partial(run_mission, loaded, record=record), loaded, vehicles, folder, out_to, pictures)
 
 
-def _carried_out(
+def _prepare(
     name: str, overrides: Mapping[str, Any], recorded: Sequence[Mapping[str, Any]], out_to: Console
 ) -> tuple[Mission, list[Vehicle]]:
     """Return a mission as vehicles carry it out, and the vehicles; print what they make of it."""
@@ -152,7 +152,7 @@ def _carried_out(
     return found, [vehicle_of(settings, found, number) for number, settings in enumerate(recorded)]
 
 
-def _recorded(vehicles: Sequence[str], *, by_hand: bool) -> list[dict[str, Any]]:
+def _make_recorded(vehicles: Sequence[str], *, by_hand: bool) -> list[dict[str, Any]]:
     """Return the settings of the vehicles as the record keeps them; none for a simulation."""
     if not (vehicles or by_hand):
         return []
@@ -389,12 +389,14 @@ def console(
     if by_hand and vehicle:
         raise InputError("both --by-hand and --vehicle were given", expected="at most one of them")
     arguments = [
-        *_repeated("--vehicle", chosen),
-        *_repeated("--set", set_ or []),
-        *_repeated("--battery", [] if battery is None else [battery]),
-        *_repeated("--prior", [] if prior is None else [prior]),
+        *_repeat("--vehicle", chosen),
+        *_repeat("--set", set_ or []),
+        *_repeat("--battery", [] if battery is None else [battery]),
+        *_repeat("--prior", [] if prior is None else [prior]),
     ]
-    file = _record(run or _under_way(), arguments, out, lambda text: out_to.print(text, markup=False))
+    file = _find_or_start(
+        run or _find_under_way(), arguments, out, lambda text: out_to.print(text, markup=False)
+    )
 
     def ready(addresses: list[str]) -> None:
         if network is not None and cert is None:
@@ -413,7 +415,7 @@ def console(
     out_to.print(f"The console has ended. To return: fieldbo console {file.parent}", markup=False)
 
 
-def _under_way() -> str:
+def _find_under_way() -> str:
     """Return the only run in ``runs/`` that a process carries out."""
     from fieldbo.record.store import RECORD, is_being_written
 
@@ -428,12 +430,13 @@ def _under_way() -> str:
     )
 
 
-def _repeated(option: str, values: Sequence[str]) -> list[str]:
-    """Return an option of the command line with each of the values."""
+def _repeat(option: str, values: Sequence[str]) -> list[str]:
     return [part for value in values for part in (option, value)]
 
 
-def _record(run: str, arguments: Sequence[str], out: Path | None, say: Callable[[str], object]) -> Path:
+def _find_or_start(
+    run: str, arguments: Sequence[str], out: Path | None, say: Callable[[str], object]
+) -> Path:
     """Return the record of a run, or of the mission that this starts with the arguments, and says so."""
     from fieldbo.console.server import NotStartedError, start
     from fieldbo.mission.files import names_mission

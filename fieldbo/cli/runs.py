@@ -49,12 +49,11 @@ def runs(
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for run in sorted(folder.iterdir()):
         if (run / RECORD).exists() or (run / MISSION).exists():
-            table.add_row(*(escape(cell) for cell in _row(run)))
+            table.add_row(*(escape(cell) for cell in _make_row(run)))
     console().print(table)
 
 
-def _row(folder: Path) -> list[str]:
-    """Return the cells of one run."""
+def _make_row(folder: Path) -> list[str]:
     from fieldbo.record.record import Record
     from fieldbo.record.store import RECORD
 
@@ -63,12 +62,12 @@ def _row(folder: Path) -> list[str]:
         return [folder.name, "", "", "not begun"]
     try:
         with Record(file) as record:
-            return [folder.name, *_cells(record)]
+            return [folder.name, *_make_cells(record)]
     except RecordError as error:
         return [folder.name, "", "", str(error).replace(f"{file} is ", "").replace(str(file), RECORD)]
 
 
-def _cells(record: Record) -> list[str]:
+def _make_cells(record: Record) -> list[str]:
     """Return mission, time of beginning, state, orders, readings, and battery spent."""
     from datetime import datetime
 
@@ -77,7 +76,7 @@ def _cells(record: Record) -> list[str]:
 
     description, rows, end = record.description, record.rows(), record.end_reason
     battery = math.fsum(vehicle["battery"] for vehicle in description.get("crew", ()))
-    messages = _observations(rows)
+    messages = _find_observations(rows)
     if _is_sum_of_costs(rows, messages):
         spent: float | None = math.fsum(message["cost"] for message in messages)
     else:
@@ -94,7 +93,7 @@ def _cells(record: Record) -> list[str]:
     ]
 
 
-def _observations(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _find_observations(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return the observations of this run's orders, without repetitions."""
     from fieldbo.record.store import ORDERS
 
@@ -210,7 +209,7 @@ def steer(
     """Pause, redirect or end a run that another process is carrying out."""
     import getpass
 
-    from fieldbo.domain.axes import place_text
+    from fieldbo.domain.places import place_text
     from fieldbo.record.record import Record
     from fieldbo.record.store import record_file
     from fieldbo.runs.replay import mission_of
@@ -229,9 +228,9 @@ def steer(
     domain = mission.world.domain
     details: dict[str, Any] = {"order": what} if action is Action.SKIP else {}
     if what is not None and action is Action.NEXT:
-        details = {"site": _place(what, domain)}
+        details = {"site": _parse_place(what, domain)}
     elif what is not None and action is Action.NO_GO:
-        details = {"areas": _areas(what, domain)}
+        details = {"areas": _parse_areas(what, domain)}
     elif what is not None and action is Action.BATTERY:
         details = {"left": level_in(what, mission, "fieldbo steer RUN battery AMOUNT")}
     try:
@@ -245,15 +244,14 @@ def steer(
     typer.echo(f"confirmed: {action.value}{at}{closed}{level}")
 
 
-def _place(text: str, domain: Domain) -> Any:
-    """Return the place (d,) in a text."""
+def _parse_place(text: str, domain: Domain) -> Any:
     from fieldbo.vehicles.typed_places import place_in
 
     with at("fieldbo steer RUN next PLACE"):
         return place_in(text, domain)
 
 
-def _areas(text: str, domain: Domain) -> list[Obstacle]:
+def _parse_areas(text: str, domain: Domain) -> list[Obstacle]:
     """Return the areas in a file, or the one whose corners a text holds."""
     from fieldbo.domain.obstacles import Obstacle, simple_polygon
     from fieldbo.mission.shapes import NAME, areas_in
@@ -267,7 +265,7 @@ def _areas(text: str, domain: Domain) -> list[Obstacle]:
                 where=where,
             )
         return areas_in(Path(text), domain, where)
-    corners = [tuple(_place(part, domain)[:2].tolist()) for part in text.split(";") if part.strip()]
+    corners = [tuple(_parse_place(part, domain)[:2].tolist()) for part in text.split(";") if part.strip()]
     simple_polygon(corners, "the area", where)
     return [Obstacle(NAME, corners=tuple(corners))]
 

@@ -169,11 +169,11 @@ def carry_out(
         Always: 0 if the run ended, 1 after an error, 128 + n after signal n: 130 after Ctrl-C.
     """
     with stopped_by_signals() as signals:
-        code = _carried_out(go, mission, vehicles, folder, console, signals, pictures)
+        code = _carry_out(go, mission, vehicles, folder, console, signals, pictures)
     raise typer.Exit(code)
 
 
-def _carried_out(
+def _carry_out(
     go: Callable[..., Result],
     mission: Mission,
     vehicles: Sequence[Vehicle],
@@ -190,7 +190,9 @@ def _carried_out(
     code, stopped = 0, UNDONE
     try:
         result = (
-            _with_vehicles(go, mission, vehicles, console) if vehicles else _simulated(go, mission, console)
+            _run_with_vehicles(go, mission, vehicles, console)
+            if vehicles
+            else _simulate(go, mission, console)
         )
     except Stopped as stop:
         code, stopped, result = 130, "Stopped by the operator.", stop.result
@@ -231,8 +233,7 @@ def saving(folder: Path) -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
-def _simulated(go: Callable[..., Result], mission: Mission, console: Console) -> Result:
-    """Run in simulation with a live progress line."""
+def _simulate(go: Callable[..., Result], mission: Mission, console: Console) -> Result:
     from rich.progress import BarColumn, Progress, TextColumn
 
     from fieldbo._numerics.compiled import when_compiling
@@ -251,7 +252,7 @@ def _simulated(go: Callable[..., Result], mission: Mission, console: Console) ->
             return go(on_step=show, on_event=partial(_show_trouble, progress.console, mission, None))
 
 
-def _with_vehicles(
+def _run_with_vehicles(
     go: Callable[..., Result], mission: Mission, vehicles: Sequence[Vehicle], console: Console
 ) -> Result:
     """Run with real vehicles, or with a person as the vehicle, with one line after each order."""

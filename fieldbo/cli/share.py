@@ -236,9 +236,9 @@ def plot(
     file, content = out or Path(f"{stem}-{layer or kind}.{extension}"), io.BytesIO()
     with in_style(style, "--style"):
         figure = (
-            _of_table(source, kind, target or [], band, width)
+            _draw_table(source, kind, target or [], band, width)
             if table
-            else _of_run(source, kind, layer, width)
+            else _draw_run(source, kind, layer, width)
         )
         pictures.save(figure, content, extension)
     write_output(file, content.getvalue())
@@ -246,7 +246,6 @@ def plot(
 
 
 def _check_options(kind: str, given: dict[str, object]) -> None:
-    """Raise an `InputError` for an option that the kind of picture does not have."""
     belongs = {"--layer": "map", "--target": "profile", "--band": "comparison"}
     for option, value in given.items():
         if value and kind != belongs[option]:
@@ -264,7 +263,7 @@ def _check_options(kind: str, given: dict[str, object]) -> None:
         )
 
 
-def _of_run(run: Path, kind: str, layer: str | None, width: str) -> Figure:
+def _draw_run(run: Path, kind: str, layer: str | None, width: str) -> Figure:
     from fieldbo.results import plot as pictures
     from fieldbo.runs.replay import load_run
 
@@ -275,7 +274,7 @@ def _of_run(run: Path, kind: str, layer: str | None, width: str) -> Figure:
     return drawn
 
 
-def _of_table(table: Path, kind: str, targets: list[float], band: str | None, width: str) -> Figure:
+def _draw_table(table: Path, kind: str, targets: list[float], band: str | None, width: str) -> Figure:
     from fieldbo.runs.comparison import read_table
     from fieldbo.runs.comparison_scores import check_target, comparison_figure, profile_figure, score_in
 

@@ -125,13 +125,12 @@ def advise(
     out_to.print(str(advice), soft_wrap=True, markup=False)
     picture = folder / f"advice.{format or 'png'}"
     title = f"{advice.mission}\n{advice.question}"
-    drawn = plot.advice_picture(_expected(advice), advice.cost_unit, advice.score, target, width, title)
+    drawn = plot.advice_picture(_make_expected(advice), advice.cost_unit, advice.score, target, width, title)
     plot.save(drawn, picture)
     out_to.print(f"table: {folder / 'runs.csv'}, picture: {picture}", soft_wrap=True, markup=False)
 
 
-def _expected(advice: Advice) -> dict[str, Expected]:
-    """Return the bands to draw."""
+def _make_expected(advice: Advice) -> dict[str, Expected]:
     import numpy as np
 
     from fieldbo.results.plot.comparisons import Expected
@@ -268,11 +267,11 @@ def compare(
     out_to.print(
         f"mean {score.name} at equal cost{better}, ± one standard error {over}{only}", soft_wrap=True
     )
-    out_to.print(_table(scores, costs, unit, by_target, calibration(rows)))
+    out_to.print(_tabulate(scores, costs, unit, by_target, calibration(rows)))
     first = label(missions[0])
     if differences := differences_at(rows, costs, first, score):
         out_to.print(f"\ndifference from {first}, same field and start", soft_wrap=True, markup=False)
-        out_to.print(_differences(differences, costs, unit))
+        out_to.print(_tabulate_differences(differences, costs, unit))
         if any(gap.clear.any() for gap in differences.values()):
             out_to.print("* 0 is outside the 95% interval (Student's t)", soft_wrap=True)
     drawn = {picture: comparison_figure(rows, score, width, band)}
@@ -287,7 +286,6 @@ def compare(
 
 
 def _check(out: Path, costs: Sequence[float], targets: Sequence[float], score: Score) -> None:
-    """Raise an `InputError` if an option is out of range."""
     from fieldbo.results.plot import FORMATS
     from fieldbo.runs.comparison_scores import check_target
 
@@ -300,7 +298,7 @@ def _check(out: Path, costs: Sequence[float], targets: Sequence[float], score: S
         check_target(target, score)
 
 
-def _table(
+def _tabulate(
     scores: Mapping[str, Scores],
     costs: Sequence[float],
     unit: str,
@@ -310,7 +308,7 @@ def _table(
     """Return a table with one row per mission, and one column per cost and target."""
     from rich.markup import escape
 
-    table = _headed(
+    table = _start_table(
         *(f"{c:g} {unit}" for c in costs), *(f"to {t:g} ({unit})" for t in targets), "coverage90", "runs"
     )
     for mission, score in scores.items():
@@ -318,17 +316,17 @@ def _table(
             f"{m:.3f} ±{e:.3f}" if score.runs > 1 else f"{m:.3f}"
             for m, e in zip(score.mean, score.error, strict=True)
         ]
-        cells += [_reached(by_mission[mission], score.runs) for by_mission in targets.values()]
+        cells += [_format_reached(by_mission[mission], score.runs) for by_mission in targets.values()]
         covered = f"{coverage[mission]:.0%}" if mission in coverage else ""
         table.add_row(escape(mission), *cells, covered, str(score.runs))
     return table
 
 
-def _differences(differences: Mapping[str, Difference], costs: Sequence[float], unit: str) -> Table:
+def _tabulate_differences(differences: Mapping[str, Difference], costs: Sequence[float], unit: str) -> Table:
     """Return a table with one row per mission and one column per cost; an asterisk marks a clear one."""
     from rich.markup import escape
 
-    table = _headed(*(f"{c:g} {unit}" for c in costs), "pairs")
+    table = _start_table(*(f"{c:g} {unit}" for c in costs), "pairs")
     for mission, gap in differences.items():
         cells = [
             f"{m:+.3f} ±{e:.3f}{' *' if clear else ''}" if gap.pairs > 1 else f"{m:+.3f}"
@@ -338,8 +336,7 @@ def _differences(differences: Mapping[str, Difference], costs: Sequence[float], 
     return table
 
 
-def _headed(*heads: str) -> Table:
-    """Return an empty table of missions with these further columns."""
+def _start_table(*heads: str) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -349,7 +346,7 @@ def _headed(*heads: str) -> Table:
     return table
 
 
-def _reached(target: Target, runs: int) -> str:
+def _format_reached(target: Target, runs: int) -> str:
     """Return the cost of a target, and the number of runs that reached it if not all did."""
     from math import isnan
 

@@ -29,7 +29,7 @@ from fieldbo.messages import Action, Answer, Command
 from fieldbo.mission.shapes import NAME
 from fieldbo.runs.steer import append, commands_file, level_in
 from fieldbo.vehicles.dialogue import number_in
-from fieldbo.vehicles.plausible import reading_in
+from fieldbo.vehicles.person import reading_in
 from fieldbo.vehicles.typed_places import place_in
 
 MOST_STREAMS = 32

@@ -26,7 +26,7 @@ from fieldbo.messages import (
 )
 from fieldbo.record.record import Record, ReplacedError, Tail
 from fieldbo.record.store import WITHOUT_MESSAGE, Row, is_being_written
-from fieldbo.results.words import place
+from fieldbo.results.words import place, short
 from fieldbo.runs.replay import mission_of
 from fieldbo.runs.state import RunState
 from fieldbo.runs.steer import command_line
@@ -186,7 +186,7 @@ def _of_message(message: Any, state: RunState) -> str | None:  # noqa: PLR0911 -
             cost = (
                 ""
                 if message.expected_cost is None
-                else f" (about {_amount(message.expected_cost)} {world.cost_unit})"
+                else f" (about {short(message.expected_cost)} {world.cost_unit})"
             )
             return f"order {order_number(message.id)}: go to {place(world.domain, message.site)}{cost}"
         case GoHome():
@@ -221,8 +221,4 @@ def _read(message: Observation, state: RunState) -> str:
         read = f"{len(values)} readings, {min(values):.4g} to {quantity.amount(max(values))}"
     else:
         read = "reading failed" if len(message.values) else "done" if message.complete else "cut short"
-    return f"{read}; took {_amount(message.cost)} {unit}"
-
-
-def _amount(cost: float) -> str:
-    return f"{cost:,.0f}" if cost >= 100 else f"{cost:.3g}"
+    return f"{read}; took {short(message.cost)} {unit}"

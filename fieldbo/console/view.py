@@ -27,7 +27,7 @@ from fieldbo.results.words import place, question_text
 from fieldbo.runs.export.layers import stretches
 from fieldbo.runs.reasons import best_of, reasons_for
 from fieldbo.runs.state import RunState
-from fieldbo.vehicles.tasks import Tasks
+from fieldbo.vehicles.person import Tasks
 from fieldbo.vehicles.typed_places import typed_places
 
 _FORM_TITLES = {GoHome: "Confirm the arrival", Recharge: "Confirm the change of battery"}

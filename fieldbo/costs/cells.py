@@ -206,7 +206,6 @@ class Subset(CostModel):
         return self.costs[self._index(controls)]
 
     def _index(self, controls: Mask | None) -> int:
-        """Return the index of the control set."""
         assert self._domain is not None
         assert self._domain.controls is not None
         index = self._domain.controls.index_of(controls)

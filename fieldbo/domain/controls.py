@@ -153,7 +153,7 @@ class TruncatedNormal(Distribution):
                 f"variance = {self.variance:g}", expected="a finite number above 0", where="variance"
             )
         extent = self.high - self.low
-        centre, scale = _untruncated((self.mean - self.low) / extent, self.variance / extent**2, extent)
+        centre, scale = _before_truncation((self.mean - self.low) / extent, self.variance / extent**2, extent)
         object.__setattr__(self, "centre", self.low + extent * centre)
         object.__setattr__(self, "scale", extent * scale)
 
@@ -206,15 +206,14 @@ def halton(n: int, d: int) -> Array:
     """
     if n < 0 or d < 0:
         raise InputError(f"n = {n} or d = {d} is negative", expected="numbers of at least 0")
-    return np.array([_mirrored(n, base) for base in islice(_primes(), d)]).reshape(d, n).T
+    return np.array([_mirror(n, base) for base in islice(_primes(), d)]).reshape(d, n).T
 
 
 def _primes() -> Iterator[int]:
-    """Return all prime numbers, in order."""
     return (p for p in count(2) if all(p % q for q in range(2, isqrt(p) + 1)))
 
 
-def _mirrored(n: int, base: int) -> Array:
+def _mirror(n: int, base: int) -> Array:
     """Return the numbers 1 to n, written in a base and mirrored at the radix point, (n,)."""
     rest, weight, mirrored = np.arange(1, n + 1), 1.0 / base, np.zeros(n)
     while rest.any():
@@ -241,7 +240,7 @@ def _check_ends(low: float, high: float) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _untruncated(m: float, v: float, extent: float) -> tuple[float, float]:
+def _before_truncation(m: float, v: float, extent: float) -> tuple[float, float]:
     """Return c and s of the distribution on [0, 1] with mean m and variance v; errors scale by `extent`.
 
     With the mean fixed at m, the variance rises with s, from below s^2 to that of the exponential

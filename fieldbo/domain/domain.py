@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo._numerics.streams import sobol
-from fieldbo.domain.axes import Axis, extent_text, is_depth, place_text
+from fieldbo.domain.axes import Axis, is_depth
 from fieldbo.domain.controls import Controls, ControlSet, Distribution
 from fieldbo.domain.free_space import Bottom, FreeSpace, with_clearance
 from fieldbo.domain.georeference import Georeference
@@ -468,56 +468,6 @@ class Domain:
     def obstacle_at(self, point: ArrayLike) -> Obstacle | None:
         """Return the obstacle that `point` (d,) lies strictly inside; None if there is none."""
         return next((o for o in self.obstacles if o.holds(point)[0]), None)
-
-    def check_place(self, what: str, place: Array, where: str) -> None:
-        """Raise an `InputError` unless `place` (d,) is a point of the domain.
-
-        Parameters
-        ----------
-        what : str
-            What the place is, for example ``"start"``.
-        place : (d,) array
-        where : str
-            The key that holds it.
-        """
-        if len(place) != self.dimension:
-            raise InputError(
-                f"{what} has {counted(len(place), 'coordinate')}",
-                expected=f"{self.dimension}: {', '.join(a.name for a in self.axes)}",
-                where=where,
-            )
-        if self.contains(place[None])[0]:
-            return
-        inside, shown = self.obstacle_at(place), place_text(self, place)
-        if inside is None and self._near_outline(place):
-            raise InputError(
-                f"{what} {shown} lies within {self.clearance:g} {self.axes[0].unit}".rstrip()
-                + " of the outline",
-                expected="a place that keeps the clearance from the outline",
-                where=where,
-                fix=f"{self._nearest_site(place)}, or lower the clearance",
-            )
-        raise InputError(
-            f"{what} {shown} lies "
-            + ("outside the domain" if inside is None else f"inside the obstacle {inside.name!r}"),
-            expected=extent_text(self)
-            + (" and within its outline" if self.region is not None and inside is None else "")
-            + (" and outside all obstacles and their clearance" if inside is not None else ""),
-            where=where,
-            fix=self._nearest_site(place),
-        )
-
-    def _near_outline(self, place: Array) -> bool:
-        """Return whether a place (d,) lies inside the outline, but within the clearance of its edge."""
-        within = self.clearance > 0 and self.outline is not None and not self.beyond(place).any()
-        return within and bool(shapely.intersects_xy(self.outline, *place[:2]))
-
-    def _nearest_site(self, place: Array) -> str:
-        """Return in words which site is nearest to a place (d,)."""
-        site = [round(x, 9) for x in self.sites[self.nearest(place)].tolist()]
-        if self.georeference is None:
-            return f"the nearest site is {site}"
-        return f"the nearest site is {place_text(self, site)}, in coordinates {site}"
 
     def restricted(self, mask: Mask) -> Self:
         """Return the domain with the sites of a mask (N,), and the parts of its region that hold them.

@@ -303,7 +303,6 @@ def example(axes: Sequence[Axis]) -> str:
 
 
 def _check_metres(axes: Sequence[Axis]) -> None:
-    """Raise an `InputError` unless all axes are in metres."""
     for axis in axes:
         if axis.unit != "m":
             unit = f"in {axis.unit}" if axis.unit else "without a unit"

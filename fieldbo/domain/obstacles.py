@@ -242,7 +242,7 @@ def simple_polygon(corners: ArrayLike | Sequence[Sequence[float]], what: str, wh
     polygon = shapely.Polygon(points)
     if polygon.is_valid and polygon.area > 0:
         return polygon
-    repaired = _repaired(polygon)
+    repaired = _repair(polygon)
     if not repaired:
         raise InputError(
             f"{what} is not a simple polygon: its corners lie on one line",
@@ -270,7 +270,7 @@ def corners_text(polygon: shapely.Polygon) -> str:
     return "[" + ", ".join(f"[{x:.10g}, {y:.10g}]" for x, y in ring) + "]"
 
 
-def _repaired(polygon: shapely.Polygon) -> list[shapely.Polygon]:
+def _repair(polygon: shapely.Polygon) -> list[shapely.Polygon]:
     """Return what a user may have meant by the corners of an invalid polygon; empty without an area.
 
     If all corners are on the convex hull, they are probably just in the wrong order.

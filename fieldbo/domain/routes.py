@@ -88,7 +88,7 @@ class Outline(Visibility):
     """
 
     def __init__(self, region: Region, extent: float) -> None:
-        self.region, self._slack = _sealed(region, _SEAL * extent), _GROWN * extent
+        self.region, self._slack = _seal_touching(region, _SEAL * extent), _GROWN * extent
         self.corners = np.unique(_reflex(self.region), axis=0).reshape(-1, 2)
         self._origin = np.array(self.region.bounds[:2])
 
@@ -123,7 +123,7 @@ class Outline(Visibility):
         return shapely.get_coordinates(legs)[1::2]
 
 
-def _sealed(region: Region, reach: float) -> Region:
+def _seal_touching(region: Region, reach: float) -> Region:
     """Return a region without the points at which two of its rings touch, and their surroundings."""
     rings = [r for part in shapely.get_parts(region) for r in (part.exterior, *part.interiors)]
     pairs = shapely.STRtree(rings).query(rings, predicate="intersects")
@@ -473,10 +473,10 @@ class ShortestPaths:
 
     def _points(self, points: Array) -> _Points:
         if len(points) <= _FEW:
-            return self._connected(points)
-        return self._point_sets.get(("points", points.tobytes()), lambda: self._connected(points))
+            return self._connect(points)
+        return self._point_sets.get(("points", points.tobytes()), lambda: self._connect(points))
 
-    def _connected(self, points: Array) -> _Points:
+    def _connect(self, points: Array) -> _Points:
         """Return points (P, d) with the corners that they see, and the costs of getting there."""
         from fieldbo.domain._path_loops import take_stop
 

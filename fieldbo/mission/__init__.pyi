@@ -7,9 +7,9 @@ from .kinds import Registry as Registry
 from .load import load_mission as load_mission
 from .load import load_world as load_world
 from .mission import Mission as Mission
-from .mission import Recharging as Recharging
-from .mission import VehicleSpec as VehicleSpec
-from .mission import WhenLost as WhenLost
 from .prior import Prior as Prior
 from .prior import aged as aged
 from .rules import Hold as Hold
+from .vehicle_spec import Recharging as Recharging
+from .vehicle_spec import VehicleSpec as VehicleSpec
+from .vehicle_spec import WhenLost as WhenLost

@@ -61,12 +61,12 @@ _AMOUNT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(d|h|min|s)(?![A-Za-z])", re.ASCII)
 
 
-def _parsed(given: object) -> tuple[float, str] | None:
+def _parse(given: object) -> tuple[float, str] | None:
     """Return the number and the unit of an amount in text; None if it is none.
 
     Examples
     --------
-    >>> _parsed("90 min"), _parsed("1 h 15 min"), _parsed("15 min 1 h"), _parsed("a lot")
+    >>> _parse("90 min"), _parse("1 h 15 min"), _parse("15 min 1 h"), _parse("a lot")
     ((90.0, 'min'), (4500.0, 's'), None, None)
     """
     if not isinstance(given, str):
@@ -83,13 +83,13 @@ def _parsed(given: object) -> tuple[float, str] | None:
 
 def is_share(given: object) -> bool:
     """Return True if an amount is a percentage, such as ``"35 %"``."""
-    parts = _parsed(given)
+    parts = _parse(given)
     return parts is not None and parts[1] == "%"
 
 
 def unit_in(given: float | str) -> str:
     """Return the unit that an amount names; s if it names none."""
-    parts = _parsed(given)
+    parts = _parse(given)
     return (parts[1] if parts is not None else "") or "s"
 
 
@@ -101,7 +101,7 @@ def names_unit(given: float | str) -> bool:
     >>> names_unit("90 min"), names_unit("90")
     (True, False)
     """
-    parts = _parsed(given)
+    parts = _parse(given)
     return parts is not None and bool(parts[1])
 
 
@@ -153,29 +153,28 @@ def amount(
     if not isinstance(given, str):
         _check_range(float(given), name, str(given), where, least, zero=zero)
         return float(given)
-    parts = _parsed(given)
+    parts = _parse(given)
     if parts is None:
         raise InputError(
             f'{name} = "{given}"',
             expected=f'a number, or a number with its unit, for example "6000 {unit}"',
             where=where,
-            fix=_with_point(given),
+            fix=_suggest_point(given),
         )
     number, its_unit = parts
     if its_unit == "%":
-        return _of_full(number, given, where, full, whole, zero=zero)
-    value = number * _factor(given, its_unit or unit, unit, where, what)
+        return _take_share(number, given, where, full, whole, zero=zero)
+    value = number * _find_factor(given, its_unit or unit, unit, where, what)
     _check_range(value, name, f'"{given}"', where, least, zero=zero)
     return value
 
 
 def _check_range(value: float, name: str, shown: str, where: str, expected: str, *, zero: bool) -> None:
-    """Raise an `InputError` unless an amount is finite and above 0, or 0 where that is allowed."""
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         raise InputError(f"{name} = {shown}", expected=expected, where=where)
 
 
-def _factor(given: str, its_unit: str, unit: str, where: str, what: str) -> float:
+def _find_factor(given: str, its_unit: str, unit: str, where: str, what: str) -> float:
     """Return how many of the world's units one of the given unit is."""
     if its_unit == unit:
         return 1.0
@@ -188,17 +187,17 @@ def _factor(given: str, its_unit: str, unit: str, where: str, what: str) -> floa
             expected=f"an amount in {unit}, {what}"
             + (f", or in {', '.join(others[:-1])} or {others[-1]}" if others else ""),
             where=where,
-            fix=None if (meant := _unit_meant(its_unit, multiples)) is None else f"did you mean {meant}?",
+            fix=None if (meant := _guess_unit(its_unit, multiples)) is None else f"did you mean {meant}?",
         )
     return multiples[its_unit] / multiples[unit]
 
 
-def _unit_meant(word: str, units: Iterable[str]) -> str | None:
+def _guess_unit(word: str, units: Iterable[str]) -> str | None:
     """Return which of the units a word stands for; None for none of them.
 
     Examples
     --------
-    >>> _unit_meant("Minutes", ["s", "min"]), _unit_meant("kwh", ["Wh", "kWh"]), _unit_meant("mAh", ["s"])
+    >>> _guess_unit("Minutes", ["s", "min"]), _guess_unit("kwh", ["Wh", "kWh"]), _guess_unit("mAh", ["s"])
     ('min', 'kWh', None)
     """
     low = word.lower()
@@ -207,7 +206,7 @@ def _unit_meant(word: str, units: Iterable[str]) -> str | None:
     return next((unit for unit in units if unit.lower() in (meant, low)), None)
 
 
-def _with_point(given: str) -> str | None:
+def _suggest_point(given: str) -> str | None:
     """Return how to write a number with a decimal comma, or with commas between thousands."""
     if not _AMOUNT.fullmatch(given.replace(",", "")):
         return None
@@ -217,8 +216,9 @@ def _with_point(given: str) -> str | None:
     return f"write {pointed}" if _AMOUNT.fullmatch(pointed) else None
 
 
-def _of_full(percent: float, given: str, where: str, full: float | None, whole: str, *, zero: bool) -> float:
-    """Return a percentage of a full battery."""
+def _take_share(
+    percent: float, given: str, where: str, full: float | None, whole: str, *, zero: bool
+) -> float:
     name = where.rsplit(".", 1)[-1]
     if not whole and full is None:
         raise InputError(f'{name} = "{given}"', expected="an amount, not a percentage", where=where)

@@ -9,12 +9,14 @@ from fieldbo.belief.covering import distance_text
 from fieldbo.belief.question import Optimum
 from fieldbo.clock import duration_text
 from fieldbo.costs.cells import Modular, Subset
-from fieldbo.domain.axes import Axis, extent_text, place_text
+from fieldbo.domain.axes import Axis
 from fieldbo.domain.controls import Distribution, TruncatedNormal
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.places import extent_text, place_text
 from fieldbo.errors import counted
-from fieldbo.mission.mission import FAILURE_LIMIT, Mission, VehicleSpec
+from fieldbo.mission.mission import FAILURE_LIMIT, Mission
 from fieldbo.mission.rules import CONFIRMED_F1, CONFIRMED_REGRET
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.world.world import World
 
 _MOST_NAMES = 8
@@ -33,11 +35,11 @@ def describe_mission(mission: Mission, question: str) -> list[str]:
     lines = [
         f"mission {mission.name}: valid",
         f"  question  {question}",
-        *_least_size(mission),
+        *_describe_least_size(mission),
         f"  policy    {mission.policy}",
-        f"  battery   {_battery(spec, unit)}, start {place_text(domain, spec.start)}, {home}",
+        f"  battery   {_describe_battery(spec, unit)}, start {place_text(domain, spec.start)}, {home}",
     ]
-    if limits := _limits(mission):
+    if limits := _describe_limits(mission):
         lines.append(f"  limits    {', '.join(limits)}")
     if mission.costs == "unknown":
         lines.append("  costs     unknown to the agent: it learns them from each completed order")
@@ -47,15 +49,15 @@ def describe_mission(mission: Mission, question: str) -> list[str]:
     return [
         *lines,
         f"  model     {model}",
-        *_goal(mission),
-        *_holds(mission),
-        *_failures(mission),
-        *_prior(mission),
+        *_describe_goal(mission),
+        *_describe_holds(mission),
+        *_describe_failures(mission),
+        *_describe_prior(mission),
         f"  seed      {mission.seed}",
     ]
 
 
-def _battery(spec: VehicleSpec, unit: str) -> str:
+def _describe_battery(spec: VehicleSpec, unit: str) -> str:
     """Return the battery, or how many there are and how long a change takes."""
     if spec.recharge is None:
         return f"{spec.battery:g} {unit}"
@@ -63,7 +65,7 @@ def _battery(spec: VehicleSpec, unit: str) -> str:
     return f"{counted(spec.batteries, 'battery', 'batteries')} of {spec.battery:g} {unit}, {changed}"
 
 
-def _least_size(mission: Mission) -> list[str]:
+def _describe_least_size(mission: Mission) -> list[str]:
     """Return a line on the smallest patch that matters; none if the mission names none."""
     question = mission.question
     if not isinstance(question, Optimum) or question.least_size is None:
@@ -71,7 +73,7 @@ def _least_size(mission: Mission) -> list[str]:
     return [f"  patches   {distance_text(mission.world.domain, question.least_size)} wide and more"]
 
 
-def _goal(mission: Mission) -> list[str]:
+def _describe_goal(mission: Mission) -> list[str]:
     """Return a line on when the mission stops early; none without a goal."""
     stop, domain = mission.stop, mission.world.domain
     if not stop.is_set:
@@ -90,8 +92,7 @@ def _goal(mission: Mission) -> list[str]:
     return [f"  stop      once {goal}, with a probability of {stop.probability:g}{far}"]
 
 
-def _holds(mission: Mission) -> list[str]:
-    """Return a line for each hold."""
+def _describe_holds(mission: Mission) -> list[str]:
     named = (
         (hold, hold.channel if hold.name == hold.channel else f"{hold.channel} ({hold.name})")
         for hold in mission.holds
@@ -99,7 +100,7 @@ def _holds(mission: Mission) -> list[str]:
     return [f"  hold      {name} {hold.in_words}" for hold, name in named]
 
 
-def _prior(mission: Mission) -> list[str]:
+def _describe_prior(mission: Mission) -> list[str]:
     """Return lines on earlier readings and the prior mean; none without a prior."""
     earlier, quantity, lines = mission.earlier, mission.world.quantity, []
     if len(earlier.values):
@@ -113,7 +114,7 @@ def _prior(mission: Mission) -> list[str]:
     return lines
 
 
-def _failures(mission: Mission) -> list[str]:
+def _describe_failures(mission: Mission) -> list[str]:
     """Return a line if a mission has a limit of its own for the probability of a failed reading."""
     limit = mission.failure_limit
     if limit == FAILURE_LIMIT:
@@ -124,7 +125,7 @@ def _failures(mission: Mission) -> list[str]:
     return [f"  failures  {what}"]
 
 
-def _limits(mission: Mission) -> list[str]:
+def _describe_limits(mission: Mission) -> list[str]:
     spec = mission.vehicles[0]
     limits = [f"reserve {spec.reserve:g} {mission.world.cost_unit}"] if spec.reserve else []
     if spec.margin:
@@ -146,12 +147,12 @@ def describe_world(world: World) -> list[str]:
         f"world {world.name}: valid",
         f"  title     {world.title}",
         f"  sites     {domain.size}{box}: {extent_text(domain)}",
-        *_crs(domain),
-        f"  cost      {_cost(world)}",
+        *_describe_crs(domain),
+        f"  cost      {_describe_cost(world)}",
         *describe_parts_of_cost(world),
-        f"  sensor    {_sensor(world)}",
+        f"  sensor    {_describe_sensor(world)}",
     ]
-    lines += _edges(domain)
+    lines += _describe_edges(domain)
     if domain.bottom is not None:
         depth = domain.bottom.depth_at(domain.flat.sites)
         lines.append(f"  bottom    {depth.min():.3g} to {depth.max():.3g} m deep; {domain.bottom.source}")
@@ -166,8 +167,7 @@ def describe_world(world: World) -> list[str]:
     return lines + [f"  note      {note}" for note in (*world.field.notes, *world.field.details)]
 
 
-def _crs(domain: Domain) -> list[str]:
-    """Return a line on the CRS, and the eastings and northings in it; none without a CRS."""
+def _describe_crs(domain: Domain) -> list[str]:
     if domain.georeference is None:
         return []
     flat = (domain.axes[j] for j in domain.georeference.axes)
@@ -175,7 +175,7 @@ def _crs(domain: Domain) -> list[str]:
     return [f"  crs       {domain.georeference.name}: {ends}"]
 
 
-def _edges(domain: Domain) -> list[str]:
+def _describe_edges(domain: Domain) -> list[str]:
     """Return lines on outline, obstacles and clearance; none for a domain that is a plain box."""
     lines = []
     if domain.outline is not None:
@@ -193,7 +193,7 @@ def _edges(domain: Domain) -> list[str]:
     return lines
 
 
-def _cost(world: World) -> str:
+def _describe_cost(world: World) -> str:
     """Return the kind of cost, and the cheapest and most expensive first move."""
     domain, cost, settings = world.domain, world.cost, world.sensor.settings
     assert world.start is not None
@@ -223,11 +223,11 @@ def _cost(world: World) -> str:
 def describe_parts_of_cost(world: World) -> list[str]:
     """Return lines on the modules or control sets of a factory cell; none for other worlds."""
     if isinstance(world.cost, Modular):
-        return _modules(world, world.cost)
-    return _control_sets(world) if world.domain.controls is not None else []
+        return _describe_modules(world, world.cost)
+    return _describe_control_sets(world) if world.domain.controls is not None else []
 
 
-def _modules(world: World, cost: Modular) -> list[str]:
+def _describe_modules(world: World, cost: Modular) -> list[str]:
     *early, last = [
         f"{module.name} ({', '.join(world.domain.axes[k].name for k in columns)}) {module.cost:g} "
         f"{world.cost_unit}"
@@ -238,14 +238,14 @@ def _modules(world: World, cost: Modular) -> list[str]:
     return [f"  modules   {'; '.join([*early, last])}, {charged}", *free]
 
 
-def _control_sets(world: World) -> list[str]:
+def _describe_control_sets(world: World) -> list[str]:
     domain = world.domain
     sets = [
-        control_set.name + (f" {_cost_of_set(world, k)}" if world.cost.known else "")
+        control_set.name + (f" {_describe_cost_of_set(world, k)}" if world.cost.known else "")
         for k, control_set in enumerate(domain.control_sets)
     ]
     axes = list(zip(domain.axes, domain.distributions, strict=True))
-    free = [f"{a.name} {_in_words(a, d)}" for a, d in axes if d is not None]
+    free = [f"{a.name} {_describe_distribution(a, d)}" for a, d in axes if d is not None]
     always = [a.name for a, d in axes if d is None]
     return [
         f"  sets      {'; '.join(sets)}",
@@ -254,7 +254,7 @@ def _control_sets(world: World) -> list[str]:
     ]
 
 
-def _cost_of_set(world: World, number: int) -> str:
+def _describe_cost_of_set(world: World, number: int) -> str:
     """Return the mean cost of a control set and, in simulation, its standard deviation."""
     assert world.start is not None
     controls, cost = world.domain.control_sets[number].controls, world.cost
@@ -263,15 +263,14 @@ def _cost_of_set(world: World, number: int) -> str:
     return f"{mean:g}{f' (sd {sd:g})' if sd else ''} {world.cost_unit}"
 
 
-def _in_words(axis: Axis, distribution: Distribution) -> str:
-    """Return the distribution of a free variable."""
+def _describe_distribution(axis: Axis, distribution: Distribution) -> str:
     if isinstance(distribution, TruncatedNormal):
         mean, sd = distribution.mean, distribution.variance**0.5
         return f"normal, mean {mean:.4g}, sd {sd:.3g} {axis.unit}".rstrip() + ", truncated"
     return "uniform"
 
 
-def _sensor(world: World) -> str:
+def _describe_sensor(world: World) -> str:
     """Return the sensor's noise, and the cost of each level."""
     sensor, quantity = world.sensor, world.quantity
     grows = ", growing along the axes" if any(sensor.slope) else ""

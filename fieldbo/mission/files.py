@@ -139,7 +139,7 @@ def read_toml(file: Path) -> dict[str, Any]:
                 where=short_path(file),
                 fix="put tables of numbers into a CSV file",
             )
-        tables = tomllib.loads(_text(content, file))
+        tables = tomllib.loads(_decode(content, file))
         check_plain(tables, short_path(file))
         return tables
     except FileNotFoundError:
@@ -164,7 +164,7 @@ def read_toml(file: Path) -> dict[str, Any]:
     raise InputError(problem, expected=expected, where=short_path(file))
 
 
-def _text(content: bytes, file: Path) -> str:
+def _decode(content: bytes, file: Path) -> str:
     """Return the text of a file in UTF-8, with or without a byte order mark."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # UTF-32 begins in the same way
         raise InputError(

@@ -40,7 +40,6 @@ class Registry:
         self.what, self.group, self.base, self._builtin = what, group, base, dict(builtin)
 
     def _installed(self) -> dict[str, list[EntryPoint]]:
-        """Return the entry points of installed packages by name."""
         installed: dict[str, list[EntryPoint]] = {}
         for entry in entry_points(group=self.group):
             installed.setdefault(entry.name, []).append(entry)
@@ -150,7 +149,6 @@ def _package(entry: EntryPoint) -> str:
 
 
 def _code_digest(packages: set[str]) -> str:
-    """Return the SHA-256 of the code of top-level packages or modules."""
     digest = sha256()
     for package in sorted(packages):
         if (spec := find_spec(package)) is None:

@@ -19,7 +19,6 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import LevelSet, Optimum, Question, ShareOfMaximum
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.amounts import amount, is_share
-from fieldbo.mission.checks import check_noise
 from fieldbo.mission.default_policy import AUTO, DEFAULTS, default_policy
 from fieldbo.mission.files import (
     find,
@@ -32,7 +31,7 @@ from fieldbo.mission.files import (
     toml_value,
 )
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.mission import Mission, VehicleSpec, within_reach
+from fieldbo.mission.mission import Mission, check_noise
 from fieldbo.mission.prior import Prior
 from fieldbo.mission.prior_file import load_prior, plain_prior
 from fieldbo.mission.schema import (
@@ -45,6 +44,7 @@ from fieldbo.mission.schema import (
     QuantileFile,
     ShareFile,
 )
+from fieldbo.mission.vehicle_spec import VehicleSpec, within_reach
 from fieldbo.mission.world_file import load_world, place_in, world_from
 from fieldbo.policies.contract import Policy
 from fieldbo.validation import validated
@@ -116,16 +116,16 @@ def read_mission(
         settings = merged(settings, {"agent": {"full_battery": full}})  # so that a record repeats the run
         content = validated(MissionFile, settings, where)
     try:
-        vehicles = (_vehicle(content.agent, world),)
+        vehicles = (_build_vehicle(content.agent, world),)
         prior = None
         if content.prior is not None:
             typed = (overrides or {}).get("prior", {})
             prior = load_prior(content.prior, world, file.parent, typed if isinstance(typed, Mapping) else {})
-            world = _knowing(world, prior.over(world.domain))
-        question = _question(content.question, world, vehicles)
-        table = _in_coordinates(content.policy, world)
+            world = _condition(world, prior.over(world.domain))
+        question = _build_question(content.question, world, vehicles)
+        table = _to_coordinates(content.policy, world)
         shared = {key: table[key] for key in AnyPolicyFile.model_fields if key in table}
-        policy = _policy(own_settings(table), question)
+        policy = _build_policy(own_settings(table), question)
         if policy is None:
             chosen = default_policy(question, world, content.agent.costs).settings
             settings = {**settings, "policy": {**chosen, **shared}}  # so that a record repeats the run
@@ -158,14 +158,14 @@ def read_mission(
         raise error.at(where) from None
 
 
-def _knowing(world: World, earlier: Prior) -> World:
+def _condition(world: World, earlier: Prior) -> World:
     """Return a world whose field, if it is drawn around a survey, agrees with earlier readings, too."""
     if world.field is None or not len(earlier.values):
         return world
     return replace(world, field=world.field.knowing(earlier.sites, earlier.values, earlier.noise_sds))
 
 
-def _in_coordinates(policy: Mapping[str, Any], world: World) -> dict[str, Any]:
+def _to_coordinates(policy: Mapping[str, Any], world: World) -> dict[str, Any]:
     """Return a policy's table with coordinates in place of places in degrees."""
     return {
         key: place_in(world.domain, validated(DegreesFile, value, f"policy.{key}"), f"policy.{key}").tolist()
@@ -180,11 +180,11 @@ def own_settings(table: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if key not in AnyPolicyFile.model_fields}
 
 
-def _policy(content: Mapping[str, Any], question: Question) -> Policy | None:
+def _build_policy(content: Mapping[str, Any], question: Question) -> Policy | None:
     """Return the policy of a table; None if the table leaves the choice to `default_policy`."""
     kind, keys = content.get("kind"), [key for key in content if key != "kind"]
     more = f"{', '.join(keys)} {'is' if len(keys) == 1 else 'are'} set"
-    if kind is None and keys and (kinds := _kinds_with(content, question)):
+    if kind is None and keys and (kinds := _find_kinds_with(content, question)):
         raise InputError(
             f"{more}, but not the kind of policy",
             expected=f"one of {', '.join(kinds)}" if len(kinds) > 1 else kinds[0],
@@ -207,7 +207,7 @@ def _policy(content: Mapping[str, Any], question: Question) -> Policy | None:
     return policy
 
 
-def _kinds_with(content: Mapping[str, Any], question: Question) -> list[str]:
+def _find_kinds_with(content: Mapping[str, Any], question: Question) -> list[str]:
     """Return the kinds of policy that answer a question and have the settings of a table; defaults first.
 
     Settings that no kind has are left for the next check.
@@ -226,7 +226,7 @@ def _kinds_with(content: Mapping[str, Any], question: Question) -> list[str]:
 _WHOLE = "full in [battery] of the vehicle file, or full_battery in [agent] for a simulation"
 
 
-def _vehicle(content: AgentFile, world: World) -> VehicleSpec:
+def _build_vehicle(content: AgentFile, world: World) -> VehicleSpec:
     unit, full = world.cost_unit, None
     if content.full_battery is not None:
         full = amount(content.full_battery, unit, "agent.full_battery")
@@ -330,7 +330,7 @@ def _least_size(content: OptimumFile, world: World) -> float | None:
     return amount(content.least_size, unit, "question.least_size", what="the unit of the axes")
 
 
-def _question(
+def _build_question(
     content: LevelSetFile | OptimumFile, world: World, vehicles: tuple[VehicleSpec, ...]
 ) -> Question:
     if isinstance(content, OptimumFile):

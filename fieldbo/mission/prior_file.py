@@ -87,16 +87,16 @@ def load_prior(content: PriorFile, world: World, folder: Path, typed: Mapping[st
     mean = None
     if content.mean is not None:
         given = content.mean if isinstance(content.mean, MeanFile) else MeanFile(file=content.mean)
-        path = _found(given.file, folder, "prior.mean", anywhere="mean" in typed)
+        path = _resolve(given.file, folder, "prior.mean", anywhere="mean" in typed)
         function = read_mean(path, world.domain, given.value, world.quantity.name)
         mean = FromFile(function, path, given.value)
     if content.readings is None:
         if mean is None:
             raise InputError("[prior] is empty", expected="readings, mean, or both", where="prior")
         return Prior(mean=mean)
-    path = _run_or_file(content.readings, folder, anywhere="readings" in typed)
-    taken = _from_run(path, world) if _is_run(path) else readings_of_file(path, content, world)
-    ages = _ages(taken, content, path)
+    path = _find_run_or_file(content.readings, folder, anywhere="readings" in typed)
+    taken = _take_from_run(path, world) if _is_run(path) else readings_of_file(path, content, world)
+    ages = _compute_ages(taken, content, path)
     unknown = np.isnan(ages)
     if content.per_day and unknown.any():
         raise InputError(
@@ -119,18 +119,18 @@ def load_prior(content: PriorFile, world: World, folder: Path, typed: Mapping[st
     return replace(prior, notes=tuple(notes))
 
 
-def _found(name: str, folder: Path, where: str, *, anywhere: bool) -> Path:
+def _resolve(name: str, folder: Path, where: str, *, anywhere: bool) -> Path:
     if not name.strip():
         raise InputError(f"{where} is empty", expected="the name of a file", where=where)
     return Path(name).resolve() if anywhere else inside(folder, name, where=where, owner="mission")
 
 
-def _run_or_file(name: str, folder: Path, *, anywhere: bool) -> Path:
+def _find_run_or_file(name: str, folder: Path, *, anywhere: bool) -> Path:
     """Return the path of a CSV or a run folder; the name of a run in ``runs/`` will do."""
     run = Path("runs") / name
     if len(Path(name).parts) == 1 and _is_run(run) and not (folder / name).exists():
         return run
-    return _found(name, folder, "prior.readings", anywhere=anywhere)
+    return _resolve(name, folder, "prior.readings", anywhere=anywhere)
 
 
 def _is_pinned(path: Path) -> bool:
@@ -142,7 +142,7 @@ def _is_run(path: Path) -> bool:
     return path.is_dir() or path.name == "run.sqlite"
 
 
-def _from_run(path: Path, world: World) -> EarlierReadings:
+def _take_from_run(path: Path, world: World) -> EarlierReadings:
     """Return what a run in a world with the same axes and the same quantity has read itself."""
     with Record(record_file(path)) as record:
         readings, description, folder = read_record(record), record.description, record.file.parent
@@ -173,7 +173,7 @@ def _from_run(path: Path, world: World) -> EarlierReadings:
     return EarlierReadings(*readings)
 
 
-def _ages(taken: EarlierReadings, content: PriorFile, path: Path) -> Array:
+def _compute_ages(taken: EarlierReadings, content: PriorFile, path: Path) -> Array:
     """Return the ages (n,) in days when the mission begins; NaN where they are not known."""
     now = datetime.now(UTC).timestamp() if content.at is None else seconds_of(content.at, "prior.at")
     if content.age_days is not None:
@@ -214,7 +214,7 @@ def pinned(mission: Mission) -> tuple[dict[str, Any], dict[str, bytes]]:
     files: dict[str, bytes] = {}
     if len(prior.values):
         table["readings"] = READINGS
-        files[READINGS] = _csv(prior, mission.world.domain)
+        files[READINGS] = _write_csv(prior, mission.world.domain)
     if prior.mean is not None:
         if not isinstance(prior.mean, FromFile):
             raise InputError(
@@ -229,7 +229,7 @@ def pinned(mission: Mission) -> tuple[dict[str, Any], dict[str, bytes]]:
     return {**settings, "prior": table}, files
 
 
-def _csv(prior: Prior, domain: Domain) -> bytes:
+def _write_csv(prior: Prior, domain: Domain) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*(axis.name for axis in domain.axes), "value", "noise_sd", "age_days"])
@@ -276,11 +276,11 @@ def readings_of_file(path: Path, content: PriorFile, world: World) -> EarlierRea
     """
     axes = {axis.name for axis in world.domain.axes}
     if world.domain.georeference is not None and not axes <= set(column_names(path)):
-        return _from_log(path, content, world)
-    return _from_table(path, content, world)
+        return _take_from_log(path, content, world)
+    return _take_from_table(path, content, world)
 
 
-def _from_table(path: Path, content: PriorFile, world: World) -> EarlierReadings:
+def _take_from_table(path: Path, content: PriorFile, world: World) -> EarlierReadings:
     columns, axes = column_names(path), [axis.name for axis in world.domain.axes]
     value = value_column(path, world.domain, world.quantity.name)
     noise = "noise_sd" if "noise_sd" in columns else None
@@ -302,7 +302,7 @@ def _from_table(path: Path, content: PriorFile, world: World) -> EarlierReadings
         sds = np.array([float(cell) for _, cell in column_cells(path, noise)])[kept]
     times, ages, undated = np.full(len(sites), np.nan), None, ""
     notes: tuple[str, ...] = ()
-    dated = _dates(path) if "time" in columns else None
+    dated = _parse_dates(path) if "time" in columns else None
     if dated is not None:
         times = dated[kept]
         notes = () if all(has_offset(cell) for _, cell in column_cells(path, "time")) else (IN_UTC,)
@@ -311,16 +311,16 @@ def _from_table(path: Path, content: PriorFile, world: World) -> EarlierReadings
         ages = numbers.channels["age_days"][kept]
     elif "time" in columns:
         undated = _without_dates("time")
-    sds = _noise(sites, sds, content, world)
+    sds = _choose_noise(sites, sds, content, world)
     return EarlierReadings(sites, table.values[kept], sds, times, ages, lines, notes, undated)
 
 
-def _from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
+def _take_from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
     """Return the readings of a log in degrees, at most one per half a spacing along its track."""
     domain, log = world.domain, read_log(path)
     georeference = domain.georeference
     assert georeference is not None
-    kinds = _kinds(log)
+    kinds = _find_kinds(log)
     columns = [kinds[kind][0] for kind in _DEGREES if len(kinds[kind]) == 1]
     upright = [j for j in range(domain.dimension) if j not in georeference.axes]
     if len(columns) < len(_DEGREES) or len(upright) > 1:
@@ -330,15 +330,15 @@ def _from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
             expected="a table with the world's axes, or a log in degrees",
             where=f"{path}, line 1",
         )
-    noise, age = _named(log, "noise_sd"), _named(log, "age_days")
-    time, undated = _time_column(log, kinds["time"])
+    noise, age = _find_named(log, "noise_sd"), _find_named(log, "age_days")
+    time, undated = _find_time(log, kinds["time"])
     points = survey_from_log(
         log,
         lat=columns[0],
         lon=columns[1],
-        value=_value_column(log, world),
+        value=_find_value(log, world),
         time=time,
-        depth=_upright_column(log, domain.axes[upright[0]]) if upright else None,
+        depth=_find_upright(log, domain.axes[upright[0]]) if upright else None,
         noise_sd=noise,
         channels=() if age is None else (age,),
         missing=content.missing,
@@ -369,11 +369,11 @@ def _from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
     elif age is not None:
         ages = points.channels[age]
     # Without a column of noise, the mean of pooled readings counts as one reading: its noise may be shared.
-    sds = _noise(sites, None if noise is None else points.noise_sd, content, world)
+    sds = _choose_noise(sites, None if noise is None else points.noise_sd, content, world)
     return EarlierReadings(sites, points.values, sds, times, ages, points.lines, points.notes, undated)
 
 
-def _noise(sites: Array, given: Array | None, content: PriorFile, world: World) -> Array:
+def _choose_noise(sites: Array, given: Array | None, content: PriorFile, world: World) -> Array:
     """Return the noise (n,) of readings: that of their column, of the mission's file, or of the sensor."""
     if given is not None:
         return given
@@ -385,29 +385,29 @@ def _noise(sites: Array, given: Array | None, content: PriorFile, world: World) 
 # -- columns -------------------------------------------------------------------------------------------------
 
 
-def _kinds(log: Log) -> Mapping[str, list[str]]:
+def _find_kinds(log: Log) -> Mapping[str, list[str]]:
     """Return the columns of a log that hold latitudes, longitudes and times."""
     described = describe_columns(log)
     return {kind: [c.name for c in described if c.kind == kind] for kind in (*_DEGREES, "time")}
 
 
-def _named(log: Log, name: str) -> str | None:
+def _find_named(log: Log, name: str) -> str | None:
     """Return the column with a name, perhaps with a unit behind it and in any case; None without one."""
     like = [full for full in log.names if name.lower() in (full.lower(), bare(full).lower())]
     return log.column(name) if like else None
 
 
-def _value_column(log: Log, world: World) -> str:
+def _find_value(log: Log, world: World) -> str:
     """Return the column called value, or else the one named like the quantity."""
     if "value" in log.names:
         return "value"
     quantity = world.quantity.name
-    return _named(log, quantity) or value_column(log.path, world.domain, quantity)
+    return _find_named(log, quantity) or value_column(log.path, world.domain, quantity)
 
 
-def _upright_column(log: Log, axis: Axis) -> str:
+def _find_upright(log: Log, axis: Axis) -> str:
     """Return the column of an axis of depths or heights: named like it, or the only one of its kind."""
-    named = _named(log, axis.name)
+    named = _find_named(log, axis.name)
     if named is not None:
         return named
     of_kind = is_depth if is_depth(axis.name) else is_height
@@ -424,7 +424,7 @@ def _upright_column(log: Log, axis: Axis) -> str:
     )
 
 
-def _time_column(log: Log, candidates: Sequence[str]) -> tuple[str | None, str]:
+def _find_time(log: Log, candidates: Sequence[str]) -> tuple[str | None, str]:
     """Return the column of times, None without one, and why it tells no ages, if it does not."""
     if "time" in log.names and not log.is_missing("time").all():
         candidates = ["time"]
@@ -468,7 +468,7 @@ def seconds_of(text: str, where: str) -> float:
         ) from None
 
 
-def _dates(path: Path) -> Array | None:
+def _parse_dates(path: Path) -> Array | None:
     """Return the times (n,) in a table's column time in seconds since 1970; None if they have no dates."""
     cells = column_cells(path, "time")
     try:

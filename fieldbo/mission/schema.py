@@ -30,8 +30,9 @@ from fieldbo.field_texts import schema_with_texts
 from fieldbo.mission.amounts import Amount, AmountOrNothing
 from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES, Registry
-from fieldbo.mission.mission import FAILURE_LIMIT, Margin, Recharging, TimeLimit, WhenLost
+from fieldbo.mission.mission import FAILURE_LIMIT
 from fieldbo.mission.rules import Hold, StopRule
+from fieldbo.mission.vehicle_spec import Margin, Recharging, TimeLimit, WhenLost
 from fieldbo.world.world import Disturbances
 
 MOST = 100_000
@@ -45,7 +46,6 @@ MOST_HOLDS = 32
 
 
 def _are_coordinates(given: object) -> object:
-    """Reject anything but a list."""
     if not isinstance(given, list | tuple):
         raise ValueError("coordinates, one per axis, for example [0, 0]")
     return given

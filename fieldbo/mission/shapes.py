@@ -62,10 +62,10 @@ def read_shapes(path: Path, crs: str) -> list[Shape]:
     features = content.get("features") if isinstance(content, dict) else None
     if not isinstance(features, list) or not features:
         raise _not_geojson(path)
-    return [_shape(feature, number, path, crs) for number, feature in enumerate(features)]
+    return [_parse_shape(feature, number, path, crs) for number, feature in enumerate(features)]
 
 
-def _shape(feature: Any, number: int, path: Path, crs: str) -> Shape:
+def _parse_shape(feature: Any, number: int, path: Path, crs: str) -> Shape:
     where = f"{path}: features[{number}]"
     try:
         area = shapely.geometry.shape(feature["geometry"])
@@ -201,12 +201,12 @@ def read_layer(file: str, option: str, crs: str | None = None) -> Layer:
     InputError
         The file can't be read, has no CRS or a wrong one, or holds something other than polygons.
     """
-    path, layer = _path_and_layer(file, option)
+    path, layer = _split_layer(file, option)
     _check_content(path, option)
     source = (
         f"{_ARCHIVES.get(path.suffix.lower(), '')}{path.absolute()}"  # not WFS:..., with a file of that name
     )
-    read = _reader(option)
+    read = _make_reader(option)
     names = [name for name, _ in read("layers", source)]
     if layer is not None and layer not in names:
         raise InputError(
@@ -217,11 +217,11 @@ def read_layer(file: str, option: str, crs: str | None = None) -> Layer:
     for name in [layer] if layer is not None else names:
         meta, geometries, fields = read("features", source, name)
         kinds |= {geometry.geom_type for geometry in geometries if geometry is not None}
-        areas, notes = _areas(geometries, f"{path.name}, layer {name}", option)
+        areas, notes = _find_areas(geometries, f"{path.name}, layer {name}", option)
         if not areas:
             continue
-        its_crs = _crs(meta, geometries, path, option, crs)
-        labels = _labels(meta, fields, len(geometries))
+        its_crs = _check_crs(meta, geometries, path, option, crs)
+        labels = _find_labels(meta, fields, len(geometries))
         shapes = [Shape(labels[k], _in_degrees(area, its_crs)) for k, area in areas.items()]
         layers[name] = Layer(shapes, its_crs, tuple(notes))
         degrees = layers[name].corners
@@ -243,7 +243,7 @@ def read_layer(file: str, option: str, crs: str | None = None) -> Layer:
     return next(iter(layers.values()))
 
 
-def _path_and_layer(file: str, option: str) -> tuple[Path, str | None]:
+def _split_layer(file: str, option: str) -> tuple[Path, str | None]:
     """Return the path and the layer of ``FILE`` or ``FILE:LAYER``."""
     whole, colon, layer = file.rpartition(":")
     path, name = (Path(file), None) if _is_file(Path(file)) or not colon else (Path(whole), layer)
@@ -264,7 +264,7 @@ def _check_content(path: Path, option: str) -> None:
     name = Path(path.stem) if path.suffix.lower() == ".gz" else path
     problem = None
     try:
-        heads = list(_heads(path))
+        heads = list(_read_heads(path))
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise InputError(f"{path.name} can't be read: {error}", expected=_FORMATS, where=option) from None
     if name.suffix.lower() not in _SUFFIXES:
@@ -279,7 +279,7 @@ def _check_content(path: Path, option: str) -> None:
         )
 
 
-def _heads(path: Path) -> Iterator[bytes]:
+def _read_heads(path: Path) -> Iterator[bytes]:
     """Yield the beginnings of a file, or of the files in a zipped one."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
@@ -291,8 +291,7 @@ def _heads(path: Path) -> Iterator[bytes]:
             yield file.read(_HEAD)
 
 
-def _reader(option: str) -> Callable[..., Any]:
-    """Return a function that reads layers or features through pyogrio."""
+def _make_reader(option: str) -> Callable[..., Any]:
     try:
         import pyogrio
     except ImportError:
@@ -323,7 +322,7 @@ def _reader(option: str) -> Callable[..., Any]:
     return read
 
 
-def _crs(meta: Any, geometries: Sequence[Any], path: Path, option: str, crs: str | None) -> str:
+def _check_crs(meta: Any, geometries: Sequence[Any], path: Path, option: str, crs: str | None) -> str:
     """Return the CRS of a layer, checked against its coordinates."""
     stated = meta["crs"] or crs
     if stated is None:
@@ -345,7 +344,7 @@ def _crs(meta: Any, geometries: Sequence[Any], path: Path, option: str, crs: str
     return str(stated)
 
 
-def _labels(meta: Any, fields: Sequence[Any], n: int) -> list[str]:
+def _find_labels(meta: Any, fields: Sequence[Any], n: int) -> list[str]:
     """Return the name of each feature, empty where it has none."""
     for label, column in zip(meta["fields"], fields, strict=True):
         if str(label).lower() == "name":
@@ -353,12 +352,12 @@ def _labels(meta: Any, fields: Sequence[Any], n: int) -> list[str]:
     return [""] * n
 
 
-def _areas(geometries: Sequence[Any], where: str, option: str) -> tuple[dict[int, Region], list[str]]:
+def _find_areas(geometries: Sequence[Any], where: str, option: str) -> tuple[dict[int, Region], list[str]]:
     """Return the areas among features by their number, and notes."""
     areas: dict[int, Region] = {}
     notes: list[str] = []
     for number, geometry in enumerate(geometries):
-        area = geometry if isinstance(geometry, Region) else _closed(geometry)
+        area = geometry if isinstance(geometry, Region) else _close(geometry)
         if area is None or area.is_empty:
             continue
         if area is not geometry:
@@ -374,7 +373,7 @@ def _areas(geometries: Sequence[Any], where: str, option: str) -> tuple[dict[int
     return areas, notes
 
 
-def _closed(geometry: Any) -> Region | None:
+def _close(geometry: Any) -> Region | None:
     """Return the polygon within a line that ends near where it begins; None for anything else."""
     if geometry is None or geometry.geom_type not in ("LineString", "MultiLineString"):
         return None
@@ -417,11 +416,11 @@ def areas_in(file: Path, domain: Domain, where: str) -> list[Obstacle]:
     if domain.crs is not None:
         shapes = read_layer(str(file), where).within(domain.crs)
     else:
-        shapes = _unplaced(file, where)
+        shapes = _read_unplaced(file, where)
     return as_obstacles([Shape(shape.name or NAME, shape.area) for shape in shapes])
 
 
-def _unplaced(file: Path, where: str) -> list[Shape]:
+def _read_unplaced(file: Path, where: str) -> list[Shape]:
     """Return the polygons of a GeoJSON file as they are."""
     try:
         content = json.loads(file.read_text(encoding="utf-8-sig"))

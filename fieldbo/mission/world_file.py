@@ -15,13 +15,14 @@ import shapely
 
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
-from fieldbo.domain.axes import Axis, extent_text, is_depth, is_swapped
+from fieldbo.domain.axes import Axis, is_depth
 from fieldbo.domain.controls import Controls, ControlSet, Distribution, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.free_space import Bottom
 from fieldbo.domain.georeference import check_metric, crs_name
 from fieldbo.domain.lattice import lattice
 from fieldbo.domain.obstacles import Obstacle, Region, simple_polygon
+from fieldbo.domain.places import check_place, extent_text, is_swapped
 from fieldbo.errors import InputError, at, counted
 from fieldbo.mission.files import find, is_path, list_worlds, made, read_toml, short_path
 from fieldbo.mission.kinds import COSTS, FIELDS
@@ -70,7 +71,7 @@ def read_bottom(path: Path, crs: str) -> Bottom:
         The file can't be read, or its unit or CRS is unknown.
     """
     raster = read_raster(path)
-    depth, what = _depths(raster, path)
+    depth, what = _to_depths(raster, path)
     with at(str(path)):
         place = "in the world's CRS" if raster.crs is None else f"in {crs_name(raster.crs)}"
         return Bottom(raster.x, raster.y, depth, raster.crs, crs, source=f"{path.name}: {what}, {place}")
@@ -109,7 +110,7 @@ def notes_on_depths(depths: Array, least_depth: float | None) -> tuple[str, ...]
     return tuple(said)
 
 
-def _depths(raster: Raster, path: Path) -> tuple[Array, str]:
+def _to_depths(raster: Raster, path: Path) -> tuple[Array, str]:
     """Return the values as depths (m, n) in metres, positive down, and in words what they were."""
     said = raster.attributes
     unit = said.get("units", "m").strip().lower()
@@ -184,13 +185,13 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
     if draw < 0:
         raise InputError(f"draw = {draw}", expected="a whole number of at least 0", where="draw")
     try:
-        domain = _domain(content.domain, file.parent)
+        domain = _build_domain(content.domain, file.parent)
     except InputError as error:
         raise placed(error, f"{where}: domain") from None
     start = None if content.start is None else place_in(domain, content.start, f"{where}: start")
     if start is not None:
-        domain.check_place("start", start, f"{where}: start")
-    field = None if content.field is None else _field(content.field, domain, draw, file.parent, where)
+        check_place(domain, "start", start, f"{where}: start")
+    field = None if content.field is None else _build_field(content.field, domain, draw, file.parent, where)
     try:
         return World(
             name=file.parent.name,
@@ -205,7 +206,7 @@ def _world_as_of(file: Path, draw: int, stamp: tuple[tuple[str, int], ...]) -> W
             draw=draw,
             disturbances=content.conditions,
             unreadable=tuple(
-                _obstacle(area, f"unreadable[{k}]") for k, area in enumerate(content.unreadable)
+                _build_obstacle(area, f"unreadable[{k}]") for k, area in enumerate(content.unreadable)
             ),
         )
     except InputError as error:
@@ -228,8 +229,7 @@ def _check_grid(domain: object, where: str) -> None:
         )
 
 
-def _field(settings: Mapping[str, Any], domain: Domain, draw: int, folder: Path, where: str) -> Field:
-    """Return the true field over the domain."""
+def _build_field(settings: Mapping[str, Any], domain: Domain, draw: int, folder: Path, where: str) -> Field:
     kind = made(FIELDS, settings, f"{where}: field")
     try:
         with one_blas_thread():  # factors of these sizes are fastest with one BLAS thread
@@ -277,14 +277,13 @@ def place_in(domain: Domain, place: list[float] | DegreesFile, where: str) -> Ar
         return domain.georeference.site(degrees, others)
 
 
-def _lattice(content: LatticeFile, folder: Path) -> Domain:
-    """Return a lattice inside the outline of a file."""
+def _build_lattice(content: LatticeFile, folder: Path) -> Domain:
     check_metric(content.crs, "domain.crs")
     outline = as_outline(read_shapes(inside(folder, content.outline, where="domain.outline"), content.crs))
     avoid: list[Obstacle] = []
     if content.avoid is not None:
         avoid = as_obstacles(read_shapes(inside(folder, content.avoid, where="domain.avoid"), content.crs))
-    bottom = None if content.bathymetry is None else _bottom(content, content.bathymetry, folder)
+    bottom = None if content.bathymetry is None else _build_bottom(content, content.bathymetry, folder)
     if bottom is None and (content.least_depth is not None or content.bottom_clearance):
         raise InputError(
             f"{'bottom_clearance' if content.least_depth is None else 'least_depth'} without a bathymetry",
@@ -305,8 +304,7 @@ def _lattice(content: LatticeFile, folder: Path) -> Domain:
     )
 
 
-def _bottom(content: LatticeFile, name: str, folder: Path) -> Bottom:
-    """Return the bottom of a lattice's water."""
+def _build_bottom(content: LatticeFile, name: str, folder: Path) -> Bottom:
     if content.depths is None and content.bottom_clearance:
         raise InputError(
             "bottom_clearance without depths: all sites are at the surface",
@@ -318,19 +316,19 @@ def _bottom(content: LatticeFile, name: str, folder: Path) -> Bottom:
     return replace(read_bottom(path, content.crs), clearance=content.bottom_clearance)
 
 
-def _domain(content: GridFile | LatticeFile | BoxFile, folder: Path) -> Domain:
+def _build_domain(content: GridFile | LatticeFile | BoxFile, folder: Path) -> Domain:
     if isinstance(content, LatticeFile):
-        return _lattice(content, folder)
+        return _build_lattice(content, folder)
     axes = [
         Axis(a.name, a.unit, a.low, a.high, a.positive or ("down" if is_depth(a.name) else "up"))
         for a in content.axes
     ]
     _check_names([axis.name for axis in axes])
     obstacles = [
-        _obstacle(obstacle, f"domain.obstacles[{k}]") for k, obstacle in enumerate(content.obstacles)
+        _build_obstacle(obstacle, f"domain.obstacles[{k}]") for k, obstacle in enumerate(content.obstacles)
     ]
     if isinstance(content, BoxFile):
-        controls = _controls(content, axes)
+        controls = _build_controls(content, axes)
         return Domain.box(axes, content.representers, obstacles, content.clearance, controls)
     counts = [axis.count for axis in content.axes]
     if (sites := math.prod(counts)) > MOST:
@@ -342,10 +340,10 @@ def _domain(content: GridFile | LatticeFile | BoxFile, folder: Path) -> Domain:
             where="domain.axes",
             fix="lower the counts of the axes",
         )
-    return Domain.grid(axes, counts, _outline(content), obstacles, content.clearance, content.crs)
+    return Domain.grid(axes, counts, _build_outline(content), obstacles, content.clearance, content.crs)
 
 
-def _outline(content: GridFile) -> Region | None:
+def _build_outline(content: GridFile) -> Region | None:
     """Return the outline with its holes; None if there is none."""
     if content.outline is None:
         if content.holes:
@@ -394,7 +392,7 @@ def _check_names(names: Sequence[str]) -> None:
             )
 
 
-def _obstacle(content: ObstacleFile, where: str) -> Obstacle:
+def _build_obstacle(content: ObstacleFile, where: str) -> Obstacle:
     corners = tuple(tuple(c) for c in content.corners)
     try:
         return Obstacle(content.name, tuple(content.low), tuple(content.high), corners)
@@ -402,7 +400,7 @@ def _obstacle(content: ObstacleFile, where: str) -> Obstacle:
         raise placed(error, where) from None
 
 
-def _controls(content: BoxFile, axes: Sequence[Axis]) -> Controls | None:
+def _build_controls(content: BoxFile, axes: Sequence[Axis]) -> Controls | None:
     """Return which variables can be set together, and how the others are distributed."""
     free = [(number, axis.free) for number, axis in enumerate(content.axes) if axis.free is not None]
     if content.control_sets is None:
@@ -426,11 +424,11 @@ def _controls(content: BoxFile, axes: Sequence[Axis]) -> Controls | None:
     ]
     distributions: list[Distribution | None] = [None] * len(axes)
     for number, shape in free:
-        distributions[number] = _distribution(shape, axes[number], f"domain.axes[{number}].free")
+        distributions[number] = _build_distribution(shape, axes[number], f"domain.axes[{number}].free")
     return Controls(tuple(sets), tuple(distributions))
 
 
-def _distribution(content: FreeFile, axis: Axis, where: str) -> Distribution:
+def _build_distribution(content: FreeFile, axis: Axis, where: str) -> Distribution:
     if isinstance(content, UniformFile):
         return Uniform(axis.low, axis.high)
     try:

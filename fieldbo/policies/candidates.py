@@ -115,7 +115,7 @@ def over_candidates(state: State, candidates: int) -> Surface | EndReason:
         read = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_BEST_SITES]]
         centres = np.concatenate([state.position[None], read.reshape(-1, state.domain.dimension)])
         points = around(state.domain, state.rng, candidates, np.unique(centres, axis=0))
-        rejected = _rejected(state, points)
+        rejected = near_rejected(state, points)
     if rejected.any():
         points = points[~rejected]
     if not len(points):
@@ -127,7 +127,7 @@ def over_candidates(state: State, candidates: int) -> Surface | EndReason:
     return surface if worth.all() else Surface(belief, points[worth])
 
 
-def _rejected(state: State, points: Array) -> Mask:
+def near_rejected(state: State, points: Array) -> Mask:
     """Return True for points of a box (m, d) whose nearest site was rejected, as (m,) bool."""
     if not state.rejected.any():
         return np.zeros(len(points), dtype=bool)
@@ -136,7 +136,7 @@ def _rejected(state: State, points: Array) -> Mask:
 
 def readable(state: State, points: Array, level: int = 0) -> Mask:
     """Return which points (m, d) are affordable, not rejected and not known exactly, as (m,) bool."""
-    able = state.affordable(points, level=level) & ~_rejected(state, points)
+    able = state.affordable(points, level=level) & ~near_rejected(state, points)
     if able.any():
         able &= ~known_exactly(state.belief, points, state.belief.variance(points))
     return able

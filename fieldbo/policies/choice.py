@@ -132,7 +132,7 @@ def best_pair(
     reasons: dict[str, Any] = {"score": _plain(scores[index, column]), "site": index}
     if len(state.levels) > 1:
         reasons["level"] = level
-    reasons["best"] = _described(state, scores, pairs, levels)
+    reasons["best"] = _describe(state, scores, pairs, levels)
     return Decision(Query(state.domain.sites[index], level=level), memory, {**reasons, **why})
 
 
@@ -171,7 +171,7 @@ def leading(
         - ``level``: the sensor's level, if it has several.
     """
     scores, able = scores.reshape(len(scores), -1), able.reshape(len(scores), -1)
-    return _described(state, scores, _highest_pairs(scores, able), levels, sites)
+    return _describe(state, scores, _highest_pairs(scores, able), levels, sites)
 
 
 def _highest_pairs(scores: Array, able: Mask) -> list[tuple[int, int]]:
@@ -183,7 +183,7 @@ def _highest_pairs(scores: Array, able: Mask) -> list[tuple[int, int]]:
     return pairs
 
 
-def _described(
+def _describe(
     state: State,
     scores: Array,
     pairs: list[tuple[int, int]],
@@ -240,26 +240,21 @@ def highest(scores: Array) -> int | None:
     return int(np.argmax(scores >= best - tie))
 
 
-def needs_declared_costs(cost: CostModel | None) -> None:
-    """Raise an `InputError` unless the costs are declared."""
+def needs_declared_costs(cost: CostModel | None, problem: str = "needs declared costs") -> CostModel:
+    """Return the costs; raise an `InputError` unless they are declared."""
     if cost is None:
         raise InputError(
-            f"{THIS_POLICY} needs declared costs",
+            f"{THIS_POLICY} {problem}",
             expected="costs that the agent knows",
             where="agent.costs",
             fix='set costs = "declared", if the world has them, or choose another policy: fieldbo policies',
         )
+    return cost
 
 
 def needs_positive_costs(cost: CostModel | None, domain: Domain) -> None:
     """Raise an `InputError` unless even staying put and sampling costs something."""
-    if cost is None:
-        raise InputError(
-            f"{THIS_POLICY} divides by the cost, which is not declared",
-            expected="costs that the agent knows",
-            where="agent.costs",
-            fix='set costs = "declared", if the world has them, or choose another policy: fieldbo policies',
-        )
+    cost = needs_declared_costs(cost, "divides by the cost, which is not declared")
     least = cost.least_sampling_cost(domain.sites)
     if least <= 0:
         raise InputError(

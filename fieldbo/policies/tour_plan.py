@@ -19,9 +19,11 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.lookahead import Whole
 from fieldbo.belief.question import Optimum
+from fieldbo.belief.surface import Surface
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
+from fieldbo.policies.candidates import reading_noise
 from fieldbo.policies.choice import leading, needs_declared_costs
 from fieldbo.policies.contract import Decision, Memory, Policy, State
 
@@ -107,27 +109,27 @@ class TourCosts:
         return order.tolist() if self.of(order.tolist()) + self.home[order[-1]] <= self.left else route
 
 
-def planned(outlook: Outlook, costs: TourCosts, most: int) -> Planned:
+def plan_tour(outlook: Outlook, costs: TourCosts, most: int) -> Planned:
     """Return a tour of up to `most` stops.
 
     Insert the stop that gains most per unit of cost, again and again, as long as it reaches a share of what
     the first one gains: the least rate. A stop is worth what it gains beyond the cost of its detour at that
     rate. Take out each stop in turn, and put in the one that is worth most.
     """
-    route, rate, gain = _grown([0], 0.0, outlook, costs, most)
+    route, rate, gain = _grow([0], 0.0, outlook, costs, most)
     route = costs.shortened(route)
     for _ in range(_SWEEPS):
         before = route
         for place in before[1:]:
-            route = _replaced(route, place, rate, outlook, costs)
+            route = _replace(route, place, rate, outlook, costs)
         if route == before:
             break
-        route, _, gain = _grown(route, rate, outlook, costs, most)
+        route, _, gain = _grow(route, rate, outlook, costs, most)
         route = costs.shortened(route)
     return Planned([place - 1 for place in route[1:]], gain, costs.of(route))
 
 
-def _grown(
+def _grow(
     route: list[int], rate: float, outlook: Outlook, costs: TourCosts, most: int
 ) -> tuple[list[int], float, float]:
     """Return a route with more stops, the rate that each reaches, and what all stops together gain.
@@ -146,7 +148,7 @@ def _grown(
         route.insert(int(places[best]), best + 1)
 
 
-def _replaced(route: list[int], place: int, rate: float, outlook: Outlook, costs: TourCosts) -> list[int]:
+def _replace(route: list[int], place: int, rate: float, outlook: Outlook, costs: TourCosts) -> list[int]:
     """Return a route with the best stop in place of one of its stops, or without it."""
     without = [*route]
     without.remove(place)
@@ -167,6 +169,15 @@ class Stops(NamedTuple):
     levels: Whole
     noise: Array
     sampling: Array
+
+    @classmethod
+    def of(cls, state: State, sites: Array, levels: Whole, least: float = 0.0) -> Stops:
+        """Return stops at sites (W, d) and levels (W,), each at its price, and at least the least."""
+        assert state.cost is not None
+        cost, over, each = state.cost, Surface(state.belief, sites), np.arange(len(sites))
+        noise = state.at_levels(lambda level: reading_noise(state, level, over))[each, levels]
+        sampling = state.at_levels(lambda level: cost.sampling_cost(sites, level))[each, levels]
+        return cls(sites, levels, noise, np.maximum(sampling + step_price(state), least))
 
     def costs(self, state: State) -> TourCosts:
         """Return what tours of these stops cost."""
@@ -217,3 +228,18 @@ class PlansTours(Policy):
 def step_price(state: State) -> float:
     """Return the price of a step beyond its cost: its part of the battery, if steps are limited."""
     return (state.spendable or 1.0) / max(1.0, state.steps_left)
+
+
+def draw_by_lot(logs: Array, most: int, rng: np.random.Generator) -> Whole:
+    """Return up to `most` indices drawn without replacement, by the logarithms of their weights.
+
+    The largest logarithms after adding Gumbel noise are such a draw.
+    """
+    return highest_of(logs + rng.gumbel(size=logs.shape), most)
+
+
+def highest_of(logs: Array, most: int) -> Whole:
+    """Return the indices of up to `most` of the largest finite numbers, the first of ties."""
+    flat = logs.ravel()
+    first = np.argsort(-flat, kind="stable")[:most]
+    return first[flat[first] > -np.inf]

@@ -14,8 +14,7 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.failures import patches
-from fieldbo.agent.inspection import Inspection, inspection, missable
-from fieldbo.agent.unseen import Unseen, unnoticed, unseen
+from fieldbo.agent.unseen import Inspection, Unseen, inspection, missable, unnoticed, unseen
 from fieldbo.belief.confidence import (
     DRAWS,
     MIDDLE90,
@@ -37,8 +36,8 @@ from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, thr
 from fieldbo.belief.readings import pool
 from fieldbo.belief.unexpected import Unexpected, unexpected
 from fieldbo.belief.value_scale import ValueScale
-from fieldbo.domain.axes import part_text
 from fieldbo.domain.georeference import TABLE_DIGITS
+from fieldbo.domain.places import part_text
 from fieldbo.domain.search import climbed
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo.agent.failures import Failures
-from fieldbo.agent.inspection import inspection
+from fieldbo.agent.unseen import inspection
 from fieldbo.belief.confidence import AnySurface, moments
 from fieldbo.domain.axes import is_depth
 from fieldbo.domain.domain import Domain

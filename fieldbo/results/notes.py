@@ -9,15 +9,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from fieldbo.agent.agent import Agent
-from fieldbo.agent.budget_warnings import unaffordable
 from fieldbo.agent.failures import patches
 from fieldbo.agent.ledger import Ledger
 from fieldbo.agent.stopping import gaps_of, one_sided
 from fieldbo.agent.vehicle_state import VehicleState
+from fieldbo.agent.warnings import unaffordable
 from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.clock import duration_text
-from fieldbo.domain.axes import place_text
+from fieldbo.domain.places import place_text
 from fieldbo.errors import counted
 from fieldbo.messages import (
     Action,

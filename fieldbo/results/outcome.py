@@ -15,10 +15,10 @@ from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.failures import Failures
 from fieldbo.agent.ledger import Entry
-from fieldbo.agent.stopping import Verdict
+from fieldbo.agent.state import Verdict
 from fieldbo.agent.vehicle_state import Pause, Statement
 from fieldbo.belief.confidence import AnySurface, Confidence, OptimumConfidence
-from fieldbo.belief.model import Hyperparameters
+from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.readings import PIECE, Data, thinned
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.costs.base import CostModel

@@ -12,16 +12,16 @@ import numpy as np
 
 from fieldbo.belief.covering import MOST_AXES, distance_text
 from fieldbo.clock import duration_text
-from fieldbo.domain.axes import compared
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import TABLE_DIGITS
+from fieldbo.domain.places import compared
 from fieldbo.errors import counted
 from fieldbo.messages import EndReason
 from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.cell_runs import SetPlays
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.recommendation import BestPlay
-from fieldbo.results.words import coordinates, extreme, interval, rounded, spent_of
+from fieldbo.results.words import coordinates, extreme, interval, rounded, short, spent_of
 from fieldbo.world.world import World
 
 _ENDINGS = {
@@ -162,8 +162,7 @@ def _sizes(numbers: dict[str, Any], side: str, whole: float) -> str:
 
 def _area(area: float, whole: float) -> str:
     """Return an area, rounded to a whole number if large, else to three digits; 0 if next to nothing."""
-    area = 0.0 if area < _NOTHING * whole else area
-    return f"{area:,.0f}" if area >= 100 else f"{area:.3g}"
+    return short(0.0 if area < _NOTHING * whole else area)
 
 
 def _goal(outcome: Outcome) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
-from fieldbo._numerics.climb import climbed_together
+from fieldbo._numerics.climb import climb_together
 from fieldbo._numerics.streams import sobol, stream
 from fieldbo.belief.question import Question
 from fieldbo.domain.domain import Domain
@@ -202,9 +202,9 @@ class ExpectedTruth:
             slopes[:, axes] = (above - below).reshape(len(points), -1) / widths
             return values, slopes
 
-        ends, _ = climbed_together(lambda x, _: rising(x, _SOME), sites, domain.low, domain.high)
+        ends, _ = climb_together(lambda x, _: rising(x, _SOME), sites, domain.low, domain.high)
         top = ends[[np.argmax(self.gains(ends, controls))]]
-        _, values = climbed_together(
+        _, values = climb_together(
             lambda x, _: rising(x, _SAMPLES), top, domain.low, domain.high, _LAST_ROUNDS
         )
         return spread * float(values[0])

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import Optimum, Question, ShareOfMaximum
-from fieldbo.domain.axes import place_text
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.places import place_text
 from fieldbo.world.world import Quantity
 
 
@@ -174,6 +174,17 @@ def _at_most(values: Array, limit: float | None) -> Array:
     """Return what the finite ones of the values read can be at most."""
     finite = values[np.isfinite(values)]
     return finite if limit is None else np.maximum(finite, limit)
+
+
+def short(value: float) -> str:
+    """Return an amount to three digits, from 100 on as a whole number.
+
+    Examples
+    --------
+    >>> short(0.01234), short(12.0), short(12345.6)
+    ('0.0123', '12', '12,346')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def number(value: Any) -> str:

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from fieldbo._numerics.streams import stream
-from fieldbo.domain.axes import place_text
+from fieldbo.domain.places import place_text
 from fieldbo.errors import FieldboError, InputError
-from fieldbo.mission.checks import check_simulated
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.load import load_mission, merged, with_policy
-from fieldbo.mission.mission import Mission
+from fieldbo.mission.mission import Mission, check_simulated
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.cell_runs import judged_by
 from fieldbo.results.curve import Step

@@ -28,17 +28,16 @@ import scipy
 import fieldbo
 from fieldbo.agent.agent import Agent
 from fieldbo.errors import InputError, RecordError
-from fieldbo.mission.checks import MOST_READINGS
 from fieldbo.mission.files import made, read_toml, toml_text, write_whole
 from fieldbo.mission.kinds import COSTS, FIELDS, POLICIES
 from fieldbo.mission.load import own_settings
-from fieldbo.mission.mission import Mission
+from fieldbo.mission.mission import MOST_READINGS, Mission
 from fieldbo.mission.prior_file import pinned
 from fieldbo.record.record import Record as Record  # noqa: PLC0414 - it is fieldbo.runs.Record, too
 from fieldbo.record.store import MISSION, RECORD, digests, on_disk
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.result import PICTURES, Result
-from fieldbo.vehicles.kinds import LINKS, VEHICLES
+from fieldbo.vehicles.base import LINKS, VEHICLES
 
 Fill = Callable[[Path, str], None]
 """``fill(folder, name)`` writes the content of a run folder with its final name."""

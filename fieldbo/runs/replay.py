@@ -27,7 +27,7 @@ from fieldbo.results.result import Result
 from fieldbo.runs.folder import as_carried_out, versions
 from fieldbo.runs.state import RunState
 from fieldbo.validation import validated
-from fieldbo.vehicles.kinds import LINKS, VEHICLES
+from fieldbo.vehicles.base import LINKS, VEHICLES
 
 _CHANGED = "changed since the run began"
 

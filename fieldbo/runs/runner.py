@@ -22,7 +22,7 @@ from fieldbo.runs.loop import Loop
 from fieldbo.runs.replay import mission_of, replay
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.base import Vehicle
-from fieldbo.vehicles.plausible import doubt_about_reading, earlier_values
+from fieldbo.vehicles.person import doubt_about_reading, earlier_values
 from fieldbo.vehicles.simulated import Simulated
 
 

@@ -76,7 +76,6 @@ class SteppedClock(Clock):
         return event.is_set()
 
     def _step_until(self, done: Callable[[], bool], seconds: float) -> None:
-        """Step until something is done, or so many seconds have passed."""
         end_s = self._now_s + seconds
         while not done() and self._now_s < end_s:
             self._step(min(self.step_s, end_s - self._now_s))
@@ -144,7 +143,6 @@ class LinkContract(ABC):
         return found
 
     def _goal(self, number: int) -> Goal:
-        """Return one of several goals, each at a site of its own."""
         mission = self.mission()
         sites = mission.world.domain.sites
         apart = np.linalg.norm(sites - mission.vehicles[0].start, axis=1)

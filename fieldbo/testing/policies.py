@@ -107,7 +107,7 @@ class PolicyContract(ABC):
         """Return the mission to test it on; `changes` are arguments of `small_mission`."""
         return small_mission(policy, **changes)
 
-    def _watched(self, watch: Callable[..., Any], answer: Answer = carried_out, **changes: Any) -> int:
+    def _watch(self, watch: Callable[..., Any], answer: Answer = carried_out, **changes: Any) -> int:
         """Run a mission with all calls watched; return the number of calls."""
         calls = 0
 
@@ -119,7 +119,9 @@ class PolicyContract(ABC):
         drive(self.mission(_Watched(self.policy(), counted), **changes), answer)
         return calls
 
-    def _decisions(self, answer: Answer = carried_out, **changes: Any) -> list[tuple[State, Decision]]:
+    def _collect_decisions(
+        self, answer: Answer = carried_out, **changes: Any
+    ) -> list[tuple[State, Decision]]:
         """Run a mission; return each decision with its state, and check that its site is valid."""
         decisions: list[tuple[State, Decision]] = []
 
@@ -135,7 +137,7 @@ class PolicyContract(ABC):
                     assert affordable, f"{site.tolist()} is not affordable"
             return returned
 
-        self._watched(watch, answer, **changes)
+        self._watch(watch, answer, **changes)
         return decisions
 
     def test_it_is_a_frozen_value(self) -> None:
@@ -160,7 +162,7 @@ class PolicyContract(ABC):
             assert _text(first) == _text(again), f"{call.__name__} returned two different answers"
             return first
 
-        assert self._watched(twice) >= 3
+        assert self._watch(twice) >= 3
 
     def test_it_does_not_change_the_state_or_the_memory(self) -> None:
         """Arrays of the agent are read-only for a policy."""
@@ -172,7 +174,7 @@ class PolicyContract(ABC):
             assert not rest or _text(rest[0]) == memory, f"{call.__name__} changed its memory argument"
             return answer
 
-        assert self._watched(guarded) >= 3
+        assert self._watch(guarded) >= 3
 
     def test_memory_and_reasons_are_plain_data(self) -> None:
         """The record can hold them: no arrays, no tuples, no NaN."""
@@ -183,7 +185,7 @@ class PolicyContract(ABC):
             assert json.loads(json.dumps(data, allow_nan=False)) == data, f"{call.__name__}: {data}"
             return answer
 
-        assert self._watched(plain) >= 3
+        assert self._watch(plain) >= 3
 
     def test_a_memory_read_back_from_the_record_gives_the_same_path(self) -> None:
         """A resumed run continues like an uninterrupted one."""
@@ -198,12 +200,12 @@ class PolicyContract(ABC):
 
     def test_it_proposes_only_affordable_sites_inside_the_domain(self) -> None:
         """A site outside is an error; a site that is not affordable ends the run."""
-        decisions = self._decisions()
+        decisions = self._collect_decisions()
         assert any(isinstance(d.choice, Query) for _, d in decisions)
 
     def test_the_best_candidates_in_its_reasons_begin_with_its_choice(self) -> None:
         """If `why` has ``best``: up to three candidates in order of value, with correct cost and rest."""
-        for state, decision in self._decisions():
+        for state, decision in self._collect_decisions():
             best, choice = decision.why.get("best"), decision.choice
             if best is None or not isinstance(choice, Query):
                 continue
@@ -235,7 +237,7 @@ class PolicyContract(ABC):
 
     def test_it_stops_when_no_site_is_affordable(self) -> None:
         """And does not claim that the question is answered."""
-        ((_, decision),) = self._decisions(battery=0.5, initial=0)
+        ((_, decision),) = self._collect_decisions(battery=0.5, initial=0)
         assert isinstance(decision.choice, Stop)
         assert decision.choice.reason is not EndReason.QUESTION_ANSWERED
 

@@ -23,7 +23,8 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import Event, Observation, Order, Query, Stop
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Straddle
 from fieldbo.policies.contract import Policy, State
 from fieldbo.vehicles.simulated import Simulated

@@ -29,7 +29,6 @@ class WorldContract(ABC):
         """Return the world with that draw of its field; a deterministic world ignores `draw`."""
 
     def _some(self, world: World) -> Array:
-        """Return sites that are reachable from the start."""
         assert world.start is not None
         sites = world.domain.sites
         return self._spread(sites[np.isfinite(world.cost.travel(world.start, sites))])

@@ -1,7 +1,7 @@
+from .base import LINKS as LINKS
+from .base import VEHICLES as VEHICLES
 from .base import Vehicle as Vehicle
 from .by_hand import ByHand as ByHand
-from .kinds import LINKS as LINKS
-from .kinds import VEHICLES as VEHICLES
 from .load import load_vehicle as load_vehicle
 from .remote.link import BatteryReport as BatteryReport
 from .remote.link import ChannelReport as ChannelReport

@@ -1,4 +1,4 @@
-"""The contract of a vehicle."""
+"""The contract of a vehicle, and the registries of vehicles and of links to robots, by name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Self
 from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.errors import InputError
 from fieldbo.messages import Answer, Event, Order
+from fieldbo.mission.kinds import Registry
 from fieldbo.mission.mission import Mission
 
 
@@ -139,3 +140,26 @@ class Vehicle(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+VEHICLES = Registry(
+    "vehicle",
+    "fieldbo.vehicles",
+    {
+        "simulated": "fieldbo.vehicles.simulated:Simulated",
+        "by-hand": "fieldbo.vehicles.by_hand:ByHand",
+        "by-form": "fieldbo.vehicles.by_form:ByForm",
+    },
+)
+
+LINKS = Registry(
+    "link",
+    "fieldbo.links",
+    {
+        "ros2": "fieldbo.vehicles.ros2.link:Ros2",
+        "ros2-topics": "fieldbo.vehicles.ros2.streams:Ros2Topics",
+        "ros2-nav2": "fieldbo.vehicles.ros2.streams:Ros2Nav2",
+        "mavlink": "fieldbo.vehicles.mavlink.link:Mavlink",
+        "mqtt": "fieldbo.vehicles.mqtt.link:Mqtt",
+    },
+)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,33 +13,22 @@ from fieldbo.clock import MACHINE_CLOCK, Clock
 from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError
 from fieldbo.messages import (
-    Command,
     Correction,
     Event,
-    Fitted,
     GoHome,
     Observation,
     Order,
     Query,
     Recharge,
     Rejected,
-    Telemetry,
 )
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.dialogue import HELP, Correct, Dialogue, Undo, number_in, parts_of
-from fieldbo.vehicles.plausible import (
-    check_cost,
-    doubt_about_cost,
-    doubt_about_reading,
-    earlier_values,
-    reading_in,
-)
-from fieldbo.vehicles.tasks import Tasks, in_a_cell, shown
+from fieldbo.vehicles.person import Person, Tasks, in_a_cell, reading_in, shown
 from fieldbo.vehicles.typed_places import DEGREES_HELP, typed_places
 
 
-class ByHand(Vehicle):
+class ByHand(Person):
     """Prints where to go, and reads position, value and cost from the keyboard.
 
     If the way bends, it prints the points to pass, from where you really are.
@@ -85,47 +73,23 @@ class ByHand(Vehicle):
         write: Callable[[str], object] = print,
         clock: Clock = MACHINE_CLOCK,
     ) -> None:
-        check_by_hand(mission)
+        super().__init__(mission, number, clock)
         self.world, self.spec = mission.world, mission.vehicles[number]
-        self.cost = mission.declared_cost
-        self.position: Array = self.spec.start
-        self._mission, self._number = mission, number
-        self._earlier = earlier_values(mission)
         self._cell = in_a_cell(mission.world)
-        self._moved = False
         self._tasks = Tasks(mission, number)
-        domain = self.world.domain
-        below = self.world.sensor.below
+        domain, below = self.world.domain, self.world.sensor.below
         helps = (
             [] if below is None else [f"    <{below:<16g}(as a reading) at or below the limit of detection"]
         )
         helps += [] if domain.georeference is None else [DEGREES_HELP]
         self._talk = Dialogue(read, write, "\n".join(helps))
         self._places, self._write = typed_places(domain, self._talk), write
-        self.clock, self._began = clock, clock.now_s()
         self._stopping = False
-        self._orders: list[Order] = []
-        self._observed: list[Observation] = []
-        self._settled: set[str] = set()
         self._write(HELP)
 
-    def resume(self, orders: Sequence[Order], events: Sequence[Event]) -> None:
-        """Continue from the place and time of the latest observation."""
-        for event in events:
-            if isinstance(event, Observation):
-                self._observed.append(event)
-                self.position, self._moved = event.position, True
-                if len(event.times_s):
-                    self._began = self.clock.now_s() - float(event.times_s[-1])
-            if not isinstance(event, Telemetry | Fitted | Correction | Command):
-                self._settled.add(event.order)
-
-    def catch_up(self, time_s: float) -> None:
-        """Continue at the time of the wall clock."""
-        self._began = min(self._began, self.clock.now_s() - time_s)
-
     def adopt(self, mission: Mission) -> None:
-        self._mission, self.world, self.cost = mission, mission.world, mission.declared_cost
+        super().adopt(mission)
+        self.world = mission.world
         self._tasks.adopt(mission)
 
     def send(self, order: Order) -> None:
@@ -138,11 +102,17 @@ class ByHand(Vehicle):
         """
         if self._stopping:
             raise KeyboardInterrupt
-        if order.id in self._settled or any(o.id == order.id for o in self._orders):
+        if self.is_known(order):
             return
         self._orders.append(order)
         if len(self._orders) == 1:
-            self._write(f"\n{self._tasks.text(order, self.position, moved=self._moved)}")
+            self._show_next()
+
+    def _show_next(self) -> None:
+        """Print what the next order asks for, if there is one."""
+        if self._orders:
+            text = self._tasks.text(self._orders[0], self.position, moved=bool(self._observed))
+            self._write(f"\n{text}")
 
     def events(self, timeout_s: float) -> list[Event]:
         """Ask for the outcome of the outstanding order; waits for the keyboard, however long.
@@ -165,17 +135,12 @@ class ByHand(Vehicle):
             raise KeyboardInterrupt from None
         if isinstance(event, Correction):
             return [event]
-        if isinstance(event, Observation):
-            self._observed.append(event)
-            self.position, self._moved = event.position, True
         self._talk.forget()
-        self._settled.add(str(order.id))
-        del self._orders[0]
-        if self._orders:
-            self._write(f"\n{self._tasks.text(self._orders[0], self.position, moved=self._moved)}")
+        self._settle(event)
+        self._show_next()
         return [event]
 
-    def _outcome(self, order: Order) -> Event:
+    def _outcome(self, order: Order) -> Observation | Rejected | Correction:
         """Return the outcome of an order, or a correction that was typed instead."""
         while True:
             try:
@@ -208,7 +173,7 @@ class ByHand(Vehicle):
             "failed" if math.isnan(before) else f"{before:g}",
             before,
         )
-        return self._correction(read[-1], len(read[-1].values) - 1, value)
+        return self._correct(read[-1], len(read[-1].values) - 1, value)
 
     def _corrected(self, order: str, value: str) -> Correction | None:
         """Return the correction of the only reading of an order; None, and say why, if there can't be one."""
@@ -221,27 +186,17 @@ class ByHand(Vehicle):
                 )
             if len(read) > 1 or len(read[0].values) > 1:
                 raise InputError(f"order {order} has several readings", fix="use fieldbo correct --reading")
-            return self._correction(read[0], 0, self._reading(value, instead_of=read[0]))
+            return self._correct(read[0], 0, self._reading(value, instead_of=read[0]))
         except InputError as error:
             self._write(f"    {error.problem}; {error.fix or 'try again'}")
             return None
-
-    def _correction(self, before: Observation, k: int, value: float) -> Correction | None:
-        """Return the correction of reading k of an observation; None if that changes nothing."""
-        values = before.values.copy()
-        values[k] = value
-        if np.array_equal(values, before.values, equal_nan=True):
-            return None
-        self._observed[self._observed.index(before)] = replace(before, values=values)
-        return Correction(before.order, before.part, values)
 
     def _reading(self, text: str, instead_of: Observation | None = None) -> float:
         """Return a reading, NaN for 'failed'; ask to confirm one that is far from all others."""
         number = reading_in(text, self.world.sensor)
         if math.isnan(number) or text.startswith("<"):
             return number
-        known = [x for o in self._observed if o is not instead_of for x in o.values.tolist()]
-        return self._agreed(number, doubt_about_reading(number, self.world, known, self._earlier))
+        return self._agreed(number, self._doubt_reading(number, instead_of))
 
     def _agreed(self, number: float, doubt: str) -> float:
         """Return a number; ask to confirm it first if it is doubted."""
@@ -251,7 +206,7 @@ class ByHand(Vehicle):
 
     # -- questions -------------------------------------------------------------------------------------
 
-    def _visit(self, query: Query) -> Event:
+    def _visit(self, query: Query) -> Observation | Rejected:
         planned = query.expected_cost
         position = self._ask_settings(query) if self._cell else self._ask_position(query)
         if position is None:
@@ -269,19 +224,7 @@ class ByHand(Vehicle):
             self._stopping, cost = True, planned  # keep the value that was typed, at the planned cost
         if cost is None:
             return Rejected(str(query.id), "skipped by hand")
-        return query.observed(
-            value,
-            noise_variance=float(self.world.sensor.variance(position[None], query.level)[0]),
-            time_s=self.clock.now_s() - self._began,
-            cost=cost,
-            position=position,
-        )
-
-    def _declared(self, query: Query, position: Array) -> float | None:
-        """Return the declared cost of a query that was carried out elsewhere; None if there is no route."""
-        cost = self.world.cost
-        price = float(cost.to(self.position, position[None], query.controls, query.level)[0])
-        return price if math.isfinite(price) else None
+        return self._read(query, value, position, cost)
 
     def _ask_position(self, query: Query) -> Array | None:
         """Ask for the position (d,); None for 'skip'."""
@@ -334,7 +277,7 @@ class ByHand(Vehicle):
             self._talk.doubt(f"{text} is outside the range of {axis.name}, {ends}")
         return number
 
-    def _home(self, order: GoHome) -> Event:
+    def _home(self, order: GoHome) -> Observation | Rejected:
         home = self.spec.home
         assert home is not None
         planned = float(self.world.cost.travel(self.position, home[None])[0])
@@ -344,14 +287,13 @@ class ByHand(Vehicle):
         none = np.empty(0)
         return Observation(order.id, np.empty((0, len(home))), none, none, none, home, cost)
 
-    def _recharge(self, order: Recharge) -> Event:
-        if self._talk.ask("  changed? Enter once it is", self._changed, "yes", True) is None:
+    def _recharge(self, order: Recharge) -> Observation | Rejected:
+        if self._talk.ask("  changed? Enter once it is", self._is_changed, "yes", True) is None:
             return Rejected(order.id, "there is no other battery")
-        changed = replace(order, site=self.position).observed()
-        return replace(changed, time_s=self.clock.now_s() - self._began)
+        return self._changed(order)
 
     @staticmethod
-    def _changed(text: str) -> bool:
+    def _is_changed(text: str) -> bool:
         if text.lower() not in ("y", "yes"):
             raise InputError(
                 f"{text!r} was typed", fix="press Enter once it is changed, or type 'skip' if you have none"
@@ -366,18 +308,4 @@ class ByHand(Vehicle):
 
     def _cost(self, planned: float | None, text: str) -> float:
         cost = number_in(text)
-        check_cost(cost, self._mission, self._number)
-        paid = [observation.cost for observation in self._observed]
-        return self._agreed(cost, doubt_about_cost(cost, planned, paid))
-
-
-def check_by_hand(mission: Mission) -> None:
-    """Raise an `InputError` if people can't enter a mission's readings: the sensor reads on the way."""
-    if (along := mission.world.sensor.along) is None:
-        return
-    raise InputError(
-        f"the sensor reads {along.in_words} on the way, and readings are typed by hand",
-        expected="a sensor that reads at the end of an order",
-        where="sensor.along",
-        fix="delete along from the world's [sensor], or connect the instrument with a vehicle file",
-    )
+        return self._agreed(cost, self._doubt_cost(cost, planned))

@@ -1,17 +1,26 @@
-"""Vehicle files, and the link that each describes."""
+"""Vehicle files: reading one, where it places a mission on the ground, and what it says, in words."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from fieldbo._numerics.arrays import Array
+from fieldbo.domain.axes import compass_name
+from fieldbo.domain.domain import Domain
+from fieldbo.domain.frame import Frame, Ground, heading
+from fieldbo.domain.georeference import Georeference, degrees_text
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.files import made, read_toml
+from fieldbo.mission.mission import Mission
 from fieldbo.validation import validated
-from fieldbo.vehicles.kinds import LINKS, VEHICLES
+from fieldbo.vehicles.base import LINKS, VEHICLES
 from fieldbo.vehicles.remote.link import Link
 from fieldbo.vehicles.remote.settings import VehicleFile
 
@@ -97,3 +106,185 @@ def _with_absolute_files(content: Mapping[str, Any], folder: Path) -> dict[str, 
         if key.endswith("_file") and isinstance(value, str)
     }
     return {**content, "link": {**link, **files}}
+
+
+_TOWARDS = {
+    "east": np.array([1.0, 0.0, 0.0]),
+    "north": np.array([0.0, 1.0, 0.0]),
+    "west": np.array([-1.0, 0.0, 0.0]),
+    "south": np.array([0.0, -1.0, 0.0]),
+}
+_ASTRAY = math.cos(math.radians(45.0)) - 1e-9
+_RADIANS_STEP, _RADIANS_ROUNDING = math.pi / 12, 0.005
+_FAR_M = 10_000.0
+
+
+def axes_lead(frame: Frame) -> str:
+    """Return where each axis leads, in words.
+
+    Examples
+    --------
+    >>> axes_lead(Frame(bearing=90.0, along="x", left="y"))
+    'x leads 90° (east), y leads 0° (north)'
+    """
+    return ", ".join(f"{name} leads {heading(towards)}" for name, towards in frame.directions.items())
+
+
+def describe_place(file: LoadedVehicleFile, mission: Mission, number: int = 0) -> list[str]:
+    """Return a line on where start and home are; none if the file does not say.
+
+    Parameters
+    ----------
+    file : LoadedVehicleFile
+    mission : Mission
+    number : int
+        Index of the vehicle in the mission.
+    """
+    spec, ground = mission.vehicles[number], _ground(file, mission)
+    if ground is None or ground.origin is None:
+        return []
+    start = f"start at {_degrees(ground, spec.start)}"
+    home = "no home" if spec.home is None else f"home at {_degrees(ground, spec.home)}"
+    return [f"  place     {start}; {home} (latitude, longitude)"]
+
+
+def _ground(file: LoadedVehicleFile, mission: Mission) -> Ground | None:
+    """Return where the vehicle's sites lie, at the distance that it keeps from a vertical world."""
+    domain = mission.world.domain
+    return file.link.placed(file.settings.ground(domain), domain)
+
+
+def _degrees(ground: Ground, site: Array) -> str:
+    return degrees_text(ground.geodetic(site)[0, :2])
+
+
+# -- what is unlikely to be meant --------------------------------------------------------------------------
+
+
+def place_doubts(file: LoadedVehicleFile, mission: Mission) -> list[str]:
+    """Return warnings of a frame that contradicts the names of its axes, or is far from its origin."""
+    domain = mission.world.domain
+    ground = file.settings.ground(domain)
+    frame = file.settings.frame or Frame.usual(domain.axes)
+    if ground is None or frame is None:
+        return []
+    warnings = frame_doubts(frame) if domain.crs is None else []
+    far_m = float(np.linalg.norm(np.clip(ground.zero, domain.low, domain.high) - ground.zero))
+    if ground.origin is not None and far_m > _FAR_M:
+        warnings.append(
+            f"the domain's nearest point is {far_m / 1000:,.0f} km from its origin: check "
+            + (
+                "zero in [frame], the coordinates of the site at the origin"
+                if domain.crs is None
+                else "origin in [frame]"
+            )
+        )
+    return warnings
+
+
+def frame_doubts(frame: Frame) -> list[str]:
+    """Return warnings of a bearing that looks like radians, and of axes that lead elsewhere than named."""
+    warnings = []
+    bearing = float(frame.bearing)
+    steps = bearing / _RADIANS_STEP
+    off = abs(steps - round(steps)) * _RADIANS_STEP
+    if 0 < abs(round(steps)) <= 24 and off < _RADIANS_ROUNDING and not bearing.is_integer():
+        warnings.append(
+            f"bearing = {bearing:g} in [frame] looks like radians, but it is in degrees: "
+            f"write bearing = {15 * round(steps)} if that is meant"
+        )
+    for name, towards in frame.directions.items():
+        meant = compass_name(name)
+        if meant is not None and towards @ _TOWARDS[meant] < _ASTRAY:
+            warnings.append(
+                f"the axis {name} leads {heading(towards)}, not {meant}: check bearing and the directions of "
+                "the axes in [frame]"
+            )
+    return warnings
+
+
+def describe_vehicle(file: LoadedVehicleFile, name: str, domain: Domain | None = None) -> list[str]:
+    """Return lines that describe a vehicle file, or the defaults of a kind of link, read by `name`.
+
+    Parameters
+    ----------
+    file : LoadedVehicleFile
+    name : str
+    domain : Domain, optional
+        That of a mission which the file fits.
+    """
+    georeference = None if domain is None else domain.georeference
+    watch, reports = file.settings.watch, file.settings.reports
+    origin = None if file.settings.frame is None else file.settings.frame.origin
+    kind = "reports the outcome of each order" if file.link.reports else "streams its position and readings"
+    valid = f"readings from {reports.low:g} to {reports.high:g} are valid"
+    if not any(map(math.isfinite, (reports.low, reports.high))):
+        valid = "all readings are valid: set low and high in [reports] to reject impossible ones"
+    lines = [
+        f"vehicle {file.settings.title or name}",
+        f"  link      {file.kind}, at {file.link.address}; the robot {kind}",
+        f"  domain    {_frame(file, georeference)}",
+        f"  lost      after {watch.silence_s:g} s of silence",
+        f"  given up  an order after {watch.patience:g} times its declared duration, and at least "
+        f"{watch.least_s:g} s",
+        f"  battery   {_battery(file)}",
+        *_arrival(file),
+        f"  reports   {_positions(reports.accuracy)}; {valid}",
+    ]
+    if file.link.battery_in == "percent" and file.settings.battery.full is None and domain is None:
+        lines.append(
+            "warning: the robot reports its battery in percent, but its capacity is not given: set full in "
+            "[battery] before you use this vehicle"
+        )
+    if file.link.needs_origin and origin is None and georeference is None:
+        lines.append("warning: the domain has no origin: set origin in [frame] before you use this vehicle")
+    doubts = [] if file.settings.frame is None else frame_doubts(file.settings.frame)
+    return [*lines, *(f"warning: {warning}" for warning in (*file.link.warnings, *doubts))]
+
+
+def _battery(file: LoadedVehicleFile) -> str:
+    """Return what a full battery holds, and how accurate its reports are."""
+    full, accuracy = file.settings.battery.full, file.settings.battery.accuracy
+    holds = (
+        "unknown"
+        if full is None
+        else f"{full:g} in the world's cost unit"
+        if isinstance(full, float | int)
+        else full
+    )
+    return f"full: {holds}; reports accurate to {'1 %' if accuracy is None else accuracy}"
+
+
+def _positions(accuracy: float | tuple[float, ...]) -> str:
+    """Return how reported positions are taken."""
+    if not np.any(accuracy):
+        return "positions are taken as reported"
+    return f"a position within {accuracy} of the site counts as the site"
+
+
+def _arrival(file: LoadedVehicleFile) -> list[str]:
+    """Return lines on when a robot that streams has arrived, and on the speed of plans."""
+    lines, speed = [], getattr(file.link, "speed", None)
+    if not file.link.reports:
+        arrival = file.settings.arrival
+        dwell = "the world's sampling time" if arrival.dwell_s is None else f"{arrival.dwell_s:g} s"
+        lines.append(f"  arrival   within {arrival.within:g} of the site on each axis; stays for {dwell}")
+    if speed is not None:
+        lines.append(f"  speed     {speed:g} m/s in plans")
+    return lines
+
+
+def _frame(file: LoadedVehicleFile, georeference: Georeference | None) -> str:
+    """Return how the domain's axes lie, and where its origin is."""
+    frame = file.settings.frame
+    if georeference is not None:
+        text = f"placed by the world's CRS, {georeference.name}"
+    elif frame is None:
+        text = "without [frame]: the robot receives the axes' values, and degrees if the world has a CRS"
+    elif not frame.axes:
+        text = "placed by the world's CRS"
+    else:
+        text = axes_lead(frame)
+    if frame is not None and frame.origin is not None:
+        text += f"; origin at {frame.origin.latitude:g}, {frame.origin.longitude:g}"
+    return text

@@ -10,8 +10,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.streams import stream
 from fieldbo.messages import Event, GoHome, Observation, Order, Query, Recharge, order_number
-from fieldbo.mission.checks import check_simulated
-from fieldbo.mission.mission import Mission
+from fieldbo.mission.mission import Mission, check_simulated
 from fieldbo.vehicles.base import Vehicle
 
 

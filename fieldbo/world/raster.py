@@ -89,7 +89,7 @@ def read_raster(path: Path, value: str | None = None) -> Raster:
             where=str(path.parent),
         )
     raster = _read_tiff(path, value) if suffix in TIFF else _read_netcdf(path, value)
-    return _ascending(raster, path)
+    return _sort_ascending(raster, path)
 
 
 def _read_tiff(path: Path, value: str | None) -> Raster:
@@ -109,7 +109,7 @@ def _read_tiff(path: Path, value: str | None) -> Raster:
                     fix="warp it first, for example with gdalwarp",
                 )
             _check_size(source.width * source.height, path)
-            band = _band(source.descriptions, value, path)
+            band = _find_band(source.descriptions, value, path)
             values = source.read(band, masked=True).astype(float).filled(np.nan)
             crs = None if source.crs is None else source.crs.to_string()
             x = transform.c + transform.a * (np.arange(source.width) + 0.5)
@@ -122,7 +122,7 @@ def _read_tiff(path: Path, value: str | None) -> Raster:
     return Raster(x, y, values, crs, attributes=attributes)
 
 
-def _band(descriptions: Sequence[str | None], value: str | None, path: Path) -> int:
+def _find_band(descriptions: Sequence[str | None], value: str | None, path: Path) -> int:
     """Return the number of a band, counted from 1."""
     names = [str(k) for k in range(1, len(descriptions) + 1)]
     if value is None and len(names) == 1:
@@ -145,10 +145,10 @@ def _read_netcdf(path: Path, value: str | None) -> Raster:
     import xarray
 
     try:
-        with xarray.open_dataset(path, decode_times=False, engine=_engine(path)) as source:
-            variable = _variable(source, value, path)
+        with xarray.open_dataset(path, decode_times=False, engine=_choose_engine(path)) as source:
+            variable = _find_variable(source, value, path)
             _check_size(variable.size, path)
-            crs = _crs_of(source, variable)
+            crs = _find_crs(source, variable)
             variable = variable.load()
     except (OSError, ValueError, TypeError, LookupError, EOFError) as error:
         if isinstance(error, InputError):
@@ -172,7 +172,7 @@ def _read_netcdf(path: Path, value: str | None) -> Raster:
     return Raster(x, y, np.asarray(variable, dtype=float), crs, (horizontal, vertical), attributes)
 
 
-def _engine(path: Path) -> Literal["h5netcdf", "scipy"]:
+def _choose_engine(path: Path) -> Literal["h5netcdf", "scipy"]:
     """Return what reads a NetCDF file: version 4 is HDF5, version 3 is not."""
     with path.open("rb") as file:
         if file.read(len(_HDF5)) != _HDF5:
@@ -182,8 +182,7 @@ def _engine(path: Path) -> Literal["h5netcdf", "scipy"]:
     return "h5netcdf"
 
 
-def _variable(source: xarray.Dataset, value: str | None, path: Path) -> xarray.DataArray:
-    """Return a variable over two dimensions."""
+def _find_variable(source: xarray.Dataset, value: str | None, path: Path) -> xarray.DataArray:
     flat = {
         str(name): array.squeeze(drop=True)
         for name, array in source.data_vars.items()
@@ -211,7 +210,7 @@ def _variable(source: xarray.Dataset, value: str | None, path: Path) -> xarray.D
     raise UnknownNameError.of("variable", value, flat, where=str(path))
 
 
-def _crs_of(source: xarray.Dataset, variable: xarray.DataArray) -> str | None:
+def _find_crs(source: xarray.Dataset, variable: xarray.DataArray) -> str | None:
     """Return the CRS in the CF grid mapping of a variable, if any."""
     name = variable.attrs.get("grid_mapping") or variable.encoding.get("grid_mapping")
     mapping = source.variables.get(name) if name else None
@@ -223,8 +222,7 @@ def _crs_of(source: xarray.Dataset, variable: xarray.DataArray) -> str | None:
     return None if crs is None else str(crs)
 
 
-def _ascending(raster: Raster, path: Path) -> Raster:
-    """Return a raster with increasing coordinates."""
+def _sort_ascending(raster: Raster, path: Path) -> Raster:
     x, y, values = raster.x, raster.y, raster.values
     if len(x) > 1 and x[0] > x[-1]:
         x, values = x[::-1], values[:, ::-1]

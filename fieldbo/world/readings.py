@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
-from fieldbo.world.logs.log import LEAST_READINGS, Row, fix_of_limit, read_text
+from fieldbo.world.logs.log import LEAST_READINGS, Row, check_widths, fix_of_limit, read_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +80,13 @@ def read_readings(
     wanted = [*axes, value, *([noise_sd] if noise_sd else []), *channels]
     named = [name.strip() for name in rows[0][1]]
     plain = {name: name if name in named else name.lstrip("# ") for name in wanted}  # of a commented header
-    header = _checked_header(path, rows, list(plain.values()))
+    header = _check_header(path, rows, list(plain.values()))
     position = {name: header.index(plain[name]) for name in wanted}
 
     def column(name: str, *, gaps: bool = False) -> Array:
-        return np.array([_number(path, line, cells, name, position[name], gaps) for line, cells in rows[1:]])
+        return np.array(
+            [_parse_number(path, line, cells, name, position[name], gaps) for line, cells in rows[1:]]
+        )
 
     if len(rows) - 1 < least:
         raise InputError(
@@ -128,11 +130,11 @@ def column_cells(path: Path, name: str) -> list[tuple[int, str]]:
         As for `column_names`, or there is no such column.
     """
     rows = read_text(path).rows
-    index = _checked_header(path, rows, [name]).index(name)
+    index = _check_header(path, rows, [name]).index(name)
     return [(line, cells[index].strip() if index < len(cells) else "") for line, cells in rows[1:]]
 
 
-def _checked_header(path: Path, rows: list[Row], wanted: Sequence[str]) -> list[str]:
+def _check_header(path: Path, rows: list[Row], wanted: Sequence[str]) -> list[str]:
     """Return the column names, after checking that all `wanted` exist and that no row is too long."""
     first, names = rows[0]
     header = [name.strip() for name in names]
@@ -145,18 +147,11 @@ def _checked_header(path: Path, rows: list[Row], wanted: Sequence[str]) -> list[
                 expected="one column with that name",
                 where=f"{path}, line {first}",
             )
-    for line, cells in rows[1:]:
-        if any(c.strip() for c in cells[len(header) :]):
-            raise InputError(
-                f"the line has {counted(len(cells), 'cell')}",
-                expected=f"{len(header)}, one per column ({', '.join(header)})",
-                where=f"{path}, line {line}",
-                fix="write decimals with a point, not a comma, and put text with commas in quotes",
-            )
+    check_widths(path, rows[1:], header)
     return header
 
 
-def _number(path: Path, line: int, cells: list[str], name: str, index: int, gaps: bool) -> float:
+def _parse_number(path: Path, line: int, cells: list[str], name: str, index: int, gaps: bool) -> float:
     cell = cells[index].strip() if index < len(cells) else ""
     if gaps and cell.lower() in ("", "na", "nan"):
         return float("nan")

@@ -119,21 +119,20 @@ def lines_of(sites: Array) -> Labels | None:
     steps = np.linalg.norm(np.diff(sites, axis=0), axis=1)
     if not _is_track(sites, steps):
         return None
-    ends = _turns(sites) | np.append(False, steps > _GAP * np.median(steps))
-    labels = _without_short(np.cumsum(ends))
-    labels = _joined(sites, labels, _SAME * float(np.median(steps)))
+    ends = _find_turns(sites) | np.append(False, steps > _GAP * np.median(steps))
+    labels = _join_short(np.cumsum(ends))
+    labels = _join(sites, labels, _SAME * float(np.median(steps)))
     return labels if len(np.unique(labels)) >= _FEWEST else None
 
 
 def _is_track(sites: Array, steps: Array) -> bool:
-    """Return whether readings follow each other."""
     nearest: Array = np.asarray(cKDTree(sites).query(sites, 2)[0])[:, 1]
     beside = np.minimum(np.append(np.inf, steps), np.append(steps, np.inf)) <= 1.5 * nearest
-    straight = _angles(sites, 1) <= _SHARP
+    straight = _measure_angles(sites, 1) <= _SHARP
     return bool(max(np.mean(beside), np.mean(straight)) >= _TRACK)
 
 
-def _angles(sites: Array, most: int) -> Array:
+def _measure_angles(sites: Array, most: int) -> Array:
     """Return by which angle the heading turns at each reading (n,), measured over up to `most` steps."""
     n, angles = len(sites), np.zeros(len(sites))
     middle = np.arange(1, n - 1)
@@ -145,9 +144,9 @@ def _angles(sites: Array, most: int) -> Array:
     return angles
 
 
-def _turns(sites: Array) -> NDArray[np.bool_]:
+def _find_turns(sites: Array) -> NDArray[np.bool_]:
     """Return at which readings (n,) the heading turns sharply: the sharpest reading of each turn."""
-    angles = _angles(sites, _AROUND)
+    angles = _measure_angles(sites, _AROUND)
     turns = np.zeros(len(sites), dtype=bool)
     sharp = np.flatnonzero(angles > _SHARP)
     for run in np.split(sharp, np.flatnonzero(np.diff(sharp) > 1) + 1):
@@ -156,7 +155,7 @@ def _turns(sites: Array) -> NDArray[np.bool_]:
     return turns
 
 
-def _without_short(labels: Labels) -> Labels:
+def _join_short(labels: Labels) -> Labels:
     """Return the labels with pieces too short for a line joined to the line before, or after, them."""
     counts = np.bincount(labels)
     # The median over readings, not over pieces: there may be more pieces of way than lines.
@@ -167,7 +166,7 @@ def _without_short(labels: Labels) -> Labels:
     return np.unique(kept[labels], return_inverse=True)[1].reshape(-1)
 
 
-def _joined(sites: Array, labels: Labels, near: float) -> Labels:
+def _join(sites: Array, labels: Labels, near: float) -> Labels:
     """Return the labels with lines joined if most readings of one lie within `near` of the other."""
     numbers = np.unique(labels)
     trees = [cKDTree(sites[labels == number]) for number in numbers]
@@ -376,7 +375,7 @@ class Validation:
 
     def advice(self, unit: str) -> str:
         """Return in words which error to trust, with its `unit`."""
-        worst, gaps = f"{_two_digits(self.grouped.rmse)}{unit}", f"between {self.kind}s"
+        worst, gaps = f"{_round_to_two_digits(self.grouped.rmse)}{unit}", f"between {self.kind}s"
         if self.grouped.rmse > np.sqrt(_WORTHLESS) * self.spread:
             worst += " (no better than the readings' mean)"
         if self.inflation > _WELL_CALIBRATED:
@@ -384,7 +383,7 @@ class Validation:
                 f"the second error counts: {self.kind}s differ by more than the fitted model allows, so "
                 f"{gaps} the map may be off by {worst}"
             )
-        expected = f"expect an error of about {_two_digits(self.expected)}{unit} over the map"
+        expected = f"expect an error of about {_round_to_two_digits(self.expected)}{unit} over the map"
         if self.expected > self.grouped.rmse:
             return f"{expected}, more than {gaps}, because parts of the area are far from any reading"
         if self.grouped.rmse < _ALIKE * self.single.rmse:
@@ -402,6 +401,6 @@ class Validation:
         )
 
 
-def _two_digits(number: float) -> str:
+def _round_to_two_digits(number: float) -> str:
     """Return a number to two significant digits, without an exponent where it can be avoided."""
     return f"{float(f'{number:.2g}'):g}"

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import examples
 
-from fieldbo._numerics.climb import climbed_together
+from fieldbo._numerics.climb import climb_together
 
 
 def quadratics(centres, widths):
@@ -29,7 +29,7 @@ def test_climbs_reach_the_tops_of_skewed_hills_or_the_edge_below_them(seed, d, c
     centres = low + extent * rng.uniform(-0.5, 1.5, (count, d))
     rising = quadratics(centres, extent * rng.uniform(0.2, 2, d))
     starts = low + extent * rng.random((count, d))
-    points, values = climbed_together(rising, starts, low, high, rounds=120)
+    points, values = climb_together(rising, starts, low, high, rounds=120)
     np.testing.assert_allclose(points, np.clip(centres, low, high), atol=1e-3 * extent.max())
     np.testing.assert_allclose(values, rising(points, np.arange(count))[0])
 
@@ -39,7 +39,7 @@ def test_a_climb_keeps_every_digit_of_fixed_coordinates():
     pinned = np.array([0.1, 0.1 + 0.2, 1 / 3])
     low, high = np.zeros((2, 3)), np.ones((2, 3))
     low[0, :2] = high[0, :2] = pinned[:2]
-    points, _ = climbed_together(quadratics(centres, 1.0), np.full((2, 3), 0.9), low, high)
+    points, _ = climb_together(quadratics(centres, 1.0), np.full((2, 3), 0.9), low, high)
     assert points[0, :2].tolist() == pinned[:2].tolist()
     np.testing.assert_allclose(points[0, 2], 0.5, atol=1e-6)
     np.testing.assert_allclose(points[1], 0.5, atol=1e-6)
@@ -51,7 +51,7 @@ def test_climbs_never_end_below_their_starts_or_at_a_value_that_is_not_finite():
         return value, (25 * np.cos(25 * x) + 1)
 
     starts = np.linspace(0, 0.59, 12)[:, None]
-    points, values = climbed_together(rising, starts, [0.0], [1.0])
+    points, values = climb_together(rising, starts, [0.0], [1.0])
     assert np.isfinite(values).all()
     assert (values >= rising(starts, None)[0]).all()
     assert (points <= 0.6).all()
@@ -64,7 +64,7 @@ def test_each_round_evaluates_once_and_only_the_climbs_that_continue():
         sizes.append(len(x))
         return quadratics(np.array([[0.5], [0.5]]), np.ones(1))(x, which)
 
-    climbed_together(rising, [[0.5], [0.9]], [0.0], [1.0], rounds=15)
+    climb_together(rising, [[0.5], [0.9]], [0.0], [1.0], rounds=15)
     assert len(sizes) <= 15
     assert sizes[0] == 2
     assert set(sizes[1:]) == {1}

@@ -20,7 +20,8 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError, PolicyError, RecordError
 from fieldbo.messages import EndReason, Fitted, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import MaximumVariance
 from fieldbo.policies.choice import best_affordable
 from fieldbo.policies.contract import Decision, Policy

@@ -14,7 +14,7 @@ from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
 from fieldbo.messages import Command, Observation, Query
-from fieldbo.mission.mission import Recharging, VehicleSpec
+from fieldbo.mission.vehicle_spec import Recharging, VehicleSpec
 from fieldbo.policies.baselines import Random, Straddle
 from fieldbo.policies.optimum.myopic import EI
 from fieldbo.testing.small import drive, sites_of, small_mission, small_world

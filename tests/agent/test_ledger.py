@@ -24,7 +24,8 @@ from fieldbo.belief.question import LevelSet
 from fieldbo.costs.travel import Euclidean, Flight
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, GoHome, Lost, Observation, Query, Rejected, Stop, Telemetry
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import MaximumVariance, Random
 from fieldbo.results.notes import _unexplained
 from fieldbo.results.report import _against_plan

@@ -21,7 +21,7 @@ from fieldbo.messages import (
     from_plain,
     to_plain,
 )
-from fieldbo.mission.mission import Recharging, WhenLost
+from fieldbo.mission.vehicle_spec import Recharging, WhenLost
 from fieldbo.testing import small_mission
 
 

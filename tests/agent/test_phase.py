@@ -12,7 +12,7 @@ from underway import steered
 from fieldbo.agent.agent import Agent
 from fieldbo.agent.phase import Phase, Turn, after
 from fieldbo.messages import EndReason, GoHome, Lost, Query, Recharge, Stop, Telemetry
-from fieldbo.mission.mission import WhenLost
+from fieldbo.mission.vehicle_spec import WhenLost
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_mission
 

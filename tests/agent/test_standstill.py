@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from remote_vehicles import mission, remote
 
 import fieldbo
-from fieldbo.agent.standstill import Standstill
+from fieldbo.agent.failures import Standstill
 from fieldbo.messages import GoHome, Query, Telemetry
 from fieldbo.record.record import Record
 

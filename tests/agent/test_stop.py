@@ -7,7 +7,8 @@ import pytest
 from scipy.spatial import cKDTree
 
 import fieldbo
-from fieldbo.agent.stopping import Verdict, final_verdict, gaps_of, verdict
+from fieldbo.agent.state import Verdict
+from fieldbo.agent.stopping import final_verdict, gaps_of, verdict
 from fieldbo.agent.unseen import hidden_at_sites, unseen
 from fieldbo.belief.confidence import best_by_mean, drawn_regrets, rivals_of
 from fieldbo.belief.covering import gaps

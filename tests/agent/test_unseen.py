@@ -11,7 +11,7 @@ from fieldbo.belief.covering import distance_text
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.messages import EndReason
-from fieldbo.mission.mission import VehicleSpec
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies import EI, DistUCB, Lawnmower, Scout
 from fieldbo.testing import small_mission, small_world
 from fieldbo.world.fields.base import Field

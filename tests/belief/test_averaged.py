@@ -17,15 +17,16 @@ import fieldbo
 from fieldbo.agent.averaging import Averaging, _Average, drawn_at
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.confidence import moments
-from fieldbo.belief.hyperparameters import KEPT, WeightedHyperparameters, weighted_around, weighted_thetas
+from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior, fit_kernel
-from fieldbo.belief.model import Hyperparameters, Model
+from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
 from fieldbo.belief.readings import Data
 from fieldbo.belief.surface import Surface, joint_draws
 from fieldbo.belief.value_scale import ValueScale
+from fieldbo.belief.weighted import KEPT, WeightedHyperparameters, draw_weighted_thetas, weighted_around
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import Fitted, Query, from_plain, to_plain
@@ -65,7 +66,8 @@ def test_weighted_hyperparameters_have_the_moments_of_their_posterior(n):
     peak = fit_kernel(Matern52([0.3]), sites, values, noise, PRIOR, np.random.default_rng(0)).kernel.theta
     mean, sd = expectations(*on_a_grid(likelihood))
     found = [
-        expectations(*weighted_thetas(likelihood, PRIOR, peak, np.random.default_rng(k))) for k in range(20)
+        expectations(*draw_weighted_thetas(likelihood, PRIOR, peak, np.random.default_rng(k)))
+        for k in range(20)
     ]
     means = np.array([m for m, _ in found])
     assert np.abs(means.mean(axis=0) - mean).max() < 0.1 * sd.min()
@@ -76,7 +78,7 @@ def test_weighted_hyperparameters_have_the_moments_of_their_posterior(n):
 def test_hyperparameters_are_few_distinct_and_their_weights_sum_to_one():
     sites, values, noise = readings(30)
     likelihood = Likelihood(Matern52([0.3]), sites, values, noise)
-    thetas, weights = weighted_thetas(likelihood, PRIOR, np.log([0.3, 1.0]), np.random.default_rng(1))
+    thetas, weights = draw_weighted_thetas(likelihood, PRIOR, np.log([0.3, 1.0]), np.random.default_rng(1))
     assert 1 < len(thetas) <= KEPT
     assert len(np.unique(thetas, axis=0)) == len(thetas)
     assert weights.sum() == pytest.approx(1.0)

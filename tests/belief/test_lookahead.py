@@ -20,7 +20,8 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Query
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.level_set.truvar import Anticipation, TruVaR
 from fieldbo.runs.runner import run
 from fieldbo.world.fields.gp_draw import GPDraw

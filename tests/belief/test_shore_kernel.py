@@ -12,9 +12,10 @@ from tiers import swept
 import fieldbo
 from fieldbo._numerics.arrays import LruBytes
 from fieldbo.agent.agent import Agent
+from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior, fit_kernel
-from fieldbo.belief.model import Hyperparameters, Model
+from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import LevelSet
 from fieldbo.belief.shore_kernel import ShoreMatern52

@@ -25,8 +25,9 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
 from fieldbo.mission.new.survey import Survey, make_world
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import GCHK, Lawnmower, MaximumVariance, Random, Straddle
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.results import plot

@@ -5,8 +5,9 @@ import pytest
 from scipy.optimize import approx_fprime
 
 import fieldbo
+from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.kernels import Matern52
-from fieldbo.belief.model import Hyperparameters, Model
+from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
 from fieldbo.belief.readings import Data

@@ -13,7 +13,7 @@ from console_process import TOKEN, Console, rows_of
 from waiting import SLOW_S, until
 
 import fieldbo
-from fieldbo.cli.run import _record
+from fieldbo.cli.run import _find_or_start
 from fieldbo.console.follower import Follower
 from fieldbo.console.server import start
 from fieldbo.console.view import View
@@ -482,7 +482,7 @@ def test_a_mission_starts_with_the_battery_and_the_earlier_readings_that_are_giv
     (tmp_path / "before.csv").write_text("along,depth,value\n100,5,1.2\n200,10,0.4\n", encoding="utf-8")
     said = []
     arguments = ["--battery", "90", "--prior", "before.csv"]
-    file = _record("gp-lake", arguments, None, said.append)
+    file = _find_or_start("gp-lake", arguments, None, said.append)
     assert said == ["starting gp-lake; what it prints goes to runs/gp-lake-1.log"]
     mission = fieldbo.load_mission(file.parent / "mission.toml")
     assert mission.vehicles[0].battery == 90.0

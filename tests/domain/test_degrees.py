@@ -23,10 +23,9 @@ from fieldbo.runs.export.raster import trajectory
 from fieldbo.runs.folder import begin
 from fieldbo.runs.replay import read_run
 from fieldbo.runs.runner import run
-from fieldbo.vehicles.angles import angles_in, has_angles
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.dialogue import Dialogue
-from fieldbo.vehicles.typed_places import typed_places
+from fieldbo.vehicles.typed_places import angles_in, has_angles, typed_places
 
 CM = 0.01
 EVERYWHERE = sorted(SPOTS)

@@ -12,6 +12,7 @@ from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
+from fieldbo.domain.places import check_place
 from fieldbo.errors import InputError
 
 BOX = (Axis("along", "m", -10, 30), Axis("depth", "m", 0, 5, "down"))
@@ -176,7 +177,7 @@ def test_a_place_too_near_to_the_outline_is_rejected_with_the_distance_to_keep()
     axes = (Axis("x", "m", 0, 20), Axis("y", "m", 0, 10))
     lake = Domain.grid(axes, (21, 11), shapely.box(0, 0, 20, 10), clearance=2.0)
     with pytest.raises(InputError, match=r"start \[1\.0, 5\.0\] lies within 2 m of the outline"):
-        lake.check_place("start", np.array([1.0, 5.0]), "agent.start")
+        check_place(lake, "start", np.array([1.0, 5.0]), "agent.start")
 
 
 def test_a_clearance_that_leaves_nothing_of_the_outline_is_rejected():

@@ -21,7 +21,7 @@ from fieldbo.domain.free_space import FreeSpace
 from fieldbo.domain.obstacles import Obstacle, simple_polygon
 from fieldbo.errors import InputError
 from fieldbo.mission.files import toml_text
-from fieldbo.mission.mission import VehicleSpec
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.results import maps
 from fieldbo.testing.small import small_mission, small_world
 

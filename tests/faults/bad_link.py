@@ -32,7 +32,8 @@ from fieldbo.messages import (
     kind_of,
     to_plain,
 )
-from fieldbo.mission.mission import Mission, VehicleSpec, WhenLost
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec, WhenLost
 from fieldbo.policies.baselines import MaximumVariance, Random
 from fieldbo.record.store import Row
 from fieldbo.runs.state import RunState

@@ -29,7 +29,8 @@ from direct_link import Guided, Near, Streaming, Wire
 
 from fieldbo.errors import VehicleError
 from fieldbo.messages import Observation, Query
-from fieldbo.mission.mission import Mission, Recharging, WhenLost
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import Recharging, WhenLost
 from fieldbo.policies.baselines import MaximumVariance, Random
 from fieldbo.record.record import Record
 from fieldbo.results.result import Result

@@ -34,7 +34,8 @@ from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.errors import InputError
 from fieldbo.mission.files import made
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.runs.loop import BrokenOffError
 from fieldbo.runs.runner import run
 from fieldbo.testing.small import Hills

@@ -20,7 +20,7 @@ from underway import steered
 
 from fieldbo.errors import InputError
 from fieldbo.messages import Recharge
-from fieldbo.mission.mission import Recharging
+from fieldbo.mission.vehicle_spec import Recharging
 from fieldbo.record.record import Record
 from fieldbo.record.store import ORDERS
 from fieldbo.runs.runner import resume, run

@@ -21,7 +21,8 @@ from fieldbo.domain.controls import TruncatedNormal, halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Observation, Query
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies import acquisition
 from fieldbo.policies.chains import bandit as tree
 from fieldbo.policies.chains import boxes as cells
@@ -171,7 +172,7 @@ def _truvar_beta(case: Case) -> Answer:
 
 def _truvar_epoch(case: Case) -> Answer:
     i = case["inputs"]
-    epoch = sets.advanced_epoch(
+    epoch = sets.advance_epoch(
         _array(i["sigma"]),
         _mask(i["M"]),
         sets.Epoch(int(i["i"]), float(i["beta"]), float(i["eta"])),
@@ -186,7 +187,7 @@ def _truvar_epoch(case: Case) -> Answer:
 
 def _truvar_update_lse(case: Case) -> Answer:
     i = case["inputs"]
-    found = sets.updated_sets(
+    found = sets.update_sets(
         _array(i["mu"]),
         _array(i["sigma"]),
         float(i["h"]),
@@ -214,7 +215,7 @@ def _truvar_update_lse_implicit(case: Case) -> Answer:
     mu, s, beta = _array(i["mu"]), _array(i["sigma"]), float(i["beta"])
     h = sets.threshold_bounds(mu, s, ShareOfMaximum(float(i["omega"])).level, beta)
     before = sets.Sets(_mask(i["M"]), _mask(i["H"]), _mask(i["L"]))
-    found = sets.updated_sets(mu, s, h, beta, before, monotone=True)
+    found = sets.update_sets(mu, s, h, beta, before, monotone=True)
     P = sets.potential_maximisers(mu, s, beta)
     named = {name: mask.tolist() for name, mask in found._asdict().items()}
     return {**named, "P": P.tolist(), "h_pes": h[0], "h_opt": h[1]}
@@ -542,7 +543,7 @@ def _expected_over_random(case: Case) -> Answer:
 
 def _cvs_bounds_update(case: Case) -> Answer:
     i = case["inputs"]
-    found = subset_bounds.updated_bounds(i["lcb"], i["ucb"], i["lcb_now"], i["ucb_now"], i["alpha"])
+    found = subset_bounds.update_bounds(i["lcb"], i["ucb"], i["lcb_now"], i["ucb_now"], i["alpha"])
     return {"lcb": found.lcb, "ucb": found.ucb.tolist(), "S1": found.plausible, "reset": found.reset}
 
 

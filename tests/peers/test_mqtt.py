@@ -32,7 +32,7 @@ from fieldbo.vehicles.load import load_vehicle, recorded_settings, vehicle_of
 from fieldbo.vehicles.mqtt.client import MqttClient
 from fieldbo.vehicles.mqtt.link import Mqtt
 from fieldbo.vehicles.mqtt.protocol import Codec, json_object
-from fieldbo.vehicles.remote.claim import GONE_S
+from fieldbo.vehicles.remote.contact import GONE_S
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     ChannelReport,

@@ -22,7 +22,7 @@ from fieldbo.messages import Query
 from fieldbo.mission.load import load_mission
 from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
-from fieldbo.vehicles.kinds import LINKS
+from fieldbo.vehicles.base import LINKS
 from fieldbo.vehicles.load import recorded_settings, vehicle_of
 from fieldbo.vehicles.remote.link import (
     BatteryReport,

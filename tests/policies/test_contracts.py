@@ -208,7 +208,7 @@ class TestPoliciesForControlSetsWithDeclaredCosts(_InACell, PolicyContract):
 
     def test_it_stops_when_no_site_is_affordable(self):
         """The cheapest set costs 0.25."""
-        ((_, decision),) = self._decisions(battery=0.2, initial=0)
+        ((_, decision),) = self._collect_decisions(battery=0.2, initial=0)
         assert isinstance(decision.choice, Stop)
         assert decision.choice.reason is EndReason.BATTERY_SPENT
 

@@ -20,7 +20,8 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Lost, Query, Rejected, Stop
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.chains.bandit import BanditState, arms_of
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.contract import Policy
@@ -318,7 +319,7 @@ def test_without_a_reading_losses_are_in_units_of_the_prior():
 
 
 def turned(policy, state, memory):
-    return policy._maintained(state, BanditState.from_plain(memory))
+    return policy._maintain(state, BanditState.from_plain(memory))
 
 
 def a_memory(**changes):

@@ -25,7 +25,8 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Query
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.acquisition import expected_improvement
 from fieldbo.policies.chains.boxes import (
     Boxes,

@@ -33,7 +33,7 @@ from fieldbo.policies.optimum.myopic import (
     EI,
     GPUCB,
     MaxValueEntropySearch,
-    drawn_maxima,
+    draw_maxima,
     incumbent,
     maximum_quantiles,
 )
@@ -259,7 +259,7 @@ def test_drawn_maxima_have_the_quartiles_of_the_maximum_of_independent_sites():
     rng = np.random.default_rng(0)
     mu, s = rng.normal(0, 0.5, 60), rng.uniform(0.2, 1.0, 60)
     brute = (mu + s * rng.normal(size=(40_000, 60))).max(axis=1)
-    actual = drawn_maxima(mu, s, 40_000, rng, -np.inf)
+    actual = draw_maxima(mu, s, 40_000, rng, -np.inf)
     for share in (0.1, 0.25, 0.5, 0.75, 0.9):
         assert np.quantile(actual, share) == pytest.approx(np.quantile(brute, share), abs=0.05)
 
@@ -270,7 +270,7 @@ def test_scores_agree_with_those_of_maxima_of_joint_draws():
     surface, rng = state.surface, np.random.default_rng(1)
     joint = rng.multivariate_normal(surface.mean, surface.covariance(), size=4000, method="eigh")
     brute = max_value_entropy(surface.mean, surface.sd, joint.max(axis=1))
-    drawn = drawn_maxima(surface.mean, surface.sd, 4000, rng, surface.mean.max())
+    drawn = draw_maxima(surface.mean, surface.sd, 4000, rng, surface.mean.max())
     actual = max_value_entropy(surface.mean, surface.sd, drawn)
     np.testing.assert_allclose(actual, brute, atol=0.1)
     assert np.argmax(actual) == np.argmax(brute)
@@ -279,8 +279,8 @@ def test_scores_agree_with_those_of_maxima_of_joint_draws():
 def test_drawn_maxima_respect_the_lower_bound_and_are_exact_without_uncertainty():
     rng = np.random.default_rng(0)
     mu = rng.normal(size=20)
-    assert drawn_maxima(mu, np.full(20, 0.5), 500, rng, 3.0).min() == 3.0
-    np.testing.assert_array_equal(drawn_maxima(mu, np.zeros(20), 5, rng, -np.inf), mu.max())
+    assert draw_maxima(mu, np.full(20, 0.5), 500, rng, 3.0).min() == 3.0
+    np.testing.assert_array_equal(draw_maxima(mu, np.zeros(20), 5, rng, -np.inf), mu.max())
 
 
 @pytest.mark.parametrize("noise_sd", [0.0, 0.2])

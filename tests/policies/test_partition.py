@@ -16,7 +16,7 @@ from fieldbo.policies.chains.boxes import (
     halves,
     pinned,
     refined,
-    sliced,
+    slice_box,
     within,
 )
 
@@ -31,7 +31,7 @@ shapes = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, m
 def test_slices_cover_the_box_and_overlap_only_at_their_edges(seed, d, parts):
     rng = np.random.default_rng(seed)
     low, extent = rng.normal(size=d), rng.uniform(0.1, 9.0, d)
-    regions = sliced(low, low + extent, int(rng.integers(d)), parts)
+    regions = slice_box(low, low + extent, int(rng.integers(d)), parts)
     points = low + rng.random((50, d)) * extent
     assert (sum(within(points, *region).astype(int) for region in regions) == 1).all()
     volumes = np.prod(regions[:, 1] - regions[:, 0], axis=1)
@@ -46,7 +46,7 @@ def test_a_region_is_halved_across_its_longest_side_in_the_given_unit():
 
 
 def lines(*counts):
-    return [sliced(np.zeros(1), np.ones(1), 0, n) for n in counts]
+    return [slice_box(np.zeros(1), np.ones(1), 0, n) for n in counts]
 
 
 @property_test

@@ -24,7 +24,7 @@ from fieldbo.domain.sensor import Along, Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason
 from fieldbo.policies.baselines import Random
-from fieldbo.policies.paths.chain import Chain, first_plan, improved, resized, tours
+from fieldbo.policies.paths.chain import Chain, first_plan, improved, resize, tours
 from fieldbo.policies.paths.informative import InformativePath
 from fieldbo.policies.paths.loss import (
     Everywhere,
@@ -215,7 +215,7 @@ def test_a_destination_out_of_reach_is_an_error():
 def test_points_are_added_on_the_way_or_left_out_of_it(seed, m, count):
     points = np.random.default_rng(seed).random((m, 2))
     chain = Chain(np.zeros(2), m, 1.5, *SQUARE)
-    other = resized(chain, points, count)
+    other = resize(chain, points, count)
     assert other.shape == (count, 2)
     way = lengths(chain, points).sum()
     if count >= m:

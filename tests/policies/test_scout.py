@@ -24,7 +24,7 @@ from fieldbo.messages import EndReason, GoHome, Query, Stop
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.contract import State
 from fieldbo.policies.optimum._loops import growth_of_the_best_mean
-from fieldbo.policies.optimum.scout import Covers, Mixture, Scout, Tells, Worth, bounded
+from fieldbo.policies.optimum.scout import Covers, Mixture, Scout, Tells, Worth, bound_belief
 from fieldbo.runs.explain import details
 from fieldbo.runs.reasons import best_of
 from fieldbo.testing import PolicyContract, drive, small_mission, small_world, state
@@ -49,7 +49,7 @@ def parts_of(seed=0, W=15, slack=0.1):
     noise = np.full(len(values), NOISE)
     belief = Belief(Matern52([6.0, 6.0])).condition_on(sites, values, noise)
     covering = Covering(WALL, Readings.of(WALL, sites, values, noise, 0.2), 8.0)
-    surfaces = tuple(Surface(b, WALL.sites) for b in (belief, bounded(belief, WALL, covering)))
+    surfaces = tuple(Surface(b, WALL.sites) for b in (belief, bound_belief(belief, WALL, covering)))
     whole = Mixture(surfaces, covering.level)
     best = int(np.argmax(whole.mean))
     rows = np.random.default_rng(seed + 100).choice(WALL.size, W, replace=False)
@@ -167,7 +167,7 @@ def test_the_bounded_belief_vouches_for_no_place_far_from_all_readings():
     noise = np.full(len(values), NOISE)
     belief = Belief(Matern52([90.0, 3.0])).condition_on(sites, values, noise)
     covering = Covering(WALL, Readings.of(WALL, sites, values, noise, 0.2), 8.0)
-    kernel = bounded(belief, WALL, covering).kernel
+    kernel = bound_belief(belief, WALL, covering).kernel
     assert kernel.length_scales.tolist() == [16.0, 3.0]
     assert np.sqrt(kernel.variance) >= (covering.best - covering.level - 0.4) / 2.5 - 1e-9
 

@@ -19,7 +19,7 @@ from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.contract import State
 from fieldbo.policies.optimum._loops import growth_of_the_best_mean
 from fieldbo.policies.optimum.search_tour import Outlook, SearchTour
-from fieldbo.policies.tour_plan import TourCosts, planned
+from fieldbo.policies.tour_plan import TourCosts, plan_tour
 from fieldbo.testing import PolicyContract, drive, small_mission, small_world, state
 
 
@@ -128,7 +128,7 @@ def best_rate(outlook, costs, most):
 def test_no_tour_of_a_few_stops_is_much_better(seed):
     outlook, _ = outlook_of(seed, W=5, draws=2000)
     costs = costs_of(seed, 5, left=2.0)
-    tour = planned(outlook, costs, 3)
+    tour = plan_tour(outlook, costs, 3)
     # A tour goes on as long as a stop reaches 0.7 of the first one's gain per cost.
     assert tour.gain / tour.cost >= 0.7 * best_rate(outlook, costs, 3) - 1e-9
 
@@ -138,7 +138,7 @@ def test_no_tour_of_a_few_stops_is_much_better(seed):
 def test_a_search_tour_and_the_way_home_are_within_the_battery(seed, left):
     outlook, _ = outlook_of(seed, draws=500)
     costs = costs_of(seed, 10, left)
-    tour = planned(outlook, costs, 8)
+    tour = plan_tour(outlook, costs, 8)
     route = [0, *(w + 1 for w in tour.stops)]
     assert len(set(route)) == len(route) <= 9
     assert costs.of(route) + costs.home[route[-1]] <= left + 1e-9

@@ -26,7 +26,7 @@ from fieldbo.mission.kinds import POLICIES
 from fieldbo.policies.contract import Policy
 from fieldbo.policies.control_sets.base import PlayCounts, gain
 from fieldbo.policies.control_sets.expectation import Expected
-from fieldbo.policies.control_sets.front import SubsetFront, doubting, dues, front
+from fieldbo.policies.control_sets.front import SubsetFront, dues, front, make_sceptical
 from fieldbo.policies.control_sets.rivals import (
     ETC,
     TSPSQ,
@@ -45,7 +45,7 @@ from fieldbo.policies.control_sets.subsets import (
     cost_bounds,
     most_promising,
     tolerance,
-    updated_bounds,
+    update_bounds,
 )
 from fieldbo.testing import carried_out, drive, small_cell, small_mission, small_world
 from fieldbo.vehicles.simulated import Simulated
@@ -138,7 +138,7 @@ def test_the_best_settings_may_be_known_ones_if_they_are_not_to_be_played_again(
     alpha=st.floats(0, 0.9),
 )
 def test_bounds_are_intersected_or_reset(lcb, now, ucb, ucb_now, alpha):
-    found = updated_bounds(lcb, ucb, now, ucb_now, alpha)
+    found = update_bounds(lcb, ucb, now, ucb_now, alpha)
     if found.reset:
         assert not (np.minimum(ucb, ucb_now) > (1 - alpha) * max(lcb, now)).any()
         assert found.lcb == now
@@ -151,7 +151,7 @@ def test_bounds_are_intersected_or_reset(lcb, now, ucb, ucb_now, alpha):
 
 
 def test_a_set_equal_to_the_limit_is_not_plausible():
-    assert updated_bounds(1.0, [0.75, 1.2], 0.5, [2.0, 2.0], 0.25).plausible == [1]
+    assert update_bounds(1.0, [0.75, 1.2], 0.5, [2.0, 2.0], 0.25).plausible == [1]
 
 
 @property_test
@@ -237,7 +237,7 @@ def test_no_cheaper_set_outdoes_a_set_of_the_front(promises, costs):
 
 def test_a_sceptical_belief_has_the_same_readings_and_is_less_sure_between_them():
     belief = Belief(SquaredExponential([0.4], 0.5)).condition_on([[0.2], [0.6]], [1.0, 0.0], 1e-4)
-    other = doubting(belief)
+    other = make_sceptical(belief)
     between = [[0.4], [1.0]]
     assert np.all(other.variance(between) > belief.variance(between))
     np.testing.assert_allclose(other.mean(belief.sites), belief.values, atol=1e-3)

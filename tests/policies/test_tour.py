@@ -23,7 +23,7 @@ from fieldbo.policies import tour_plan
 from fieldbo.policies.acquisition import misclassification_drop
 from fieldbo.policies.level_set.risk import Risk, coefficients_at, drop_of, floored
 from fieldbo.policies.level_set.tour import OneStepRisk, Outlook, Tour
-from fieldbo.policies.tour_plan import TourCosts, planned
+from fieldbo.policies.tour_plan import TourCosts, plan_tour
 from fieldbo.testing import drive, small_mission, state
 
 
@@ -102,7 +102,7 @@ def test_replacing_stops_removes_more_per_unit_of_cost(monkeypatch):
         worth = []
         for sweeps in (0, 2):
             monkeypatch.setattr(tour_plan, "_SWEEPS", sweeps)
-            tour = planned(outlook, prices, 12)
+            tour = plan_tour(outlook, prices, 12)
             gains = outlook.gains([])[0]
             rate = tour_plan.LEAST_SHARE * np.max(gains / (prices.travel[0, 1:] + prices.sampling))
             worth.append(tour.gain - rate * tour.cost)
@@ -155,7 +155,7 @@ def test_a_site_known_exactly_brings_no_gain_and_no_division_by_zero():
 def test_a_tour_and_the_way_home_are_within_the_battery(seed, left, most):
     outlook, prices = tour_of(seed, left)
     travel, home, sampling = prices.travel, prices.home, prices.sampling
-    tour = planned(outlook, prices, most)
+    tour = plan_tour(outlook, prices, most)
     assert len(tour.stops) <= most
     route = [0, *(n + 1 for n in tour.stops)]
     cost = sum(travel[a, b] + sampling[b - 1] for a, b in pairwise(route))

@@ -23,7 +23,7 @@ from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, GoHome, Query, Rejected, Stop
 from fieldbo.mission.kinds import POLICIES
-from fieldbo.mission.mission import VehicleSpec
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.acquisition import (
     dist_ucb,
     expected_improvement,

@@ -20,8 +20,9 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Fitted, Observation
-from fieldbo.mission.mission import Mission, VehicleSpec
-from fieldbo.policies.level_set.truvar import Epoch, Sets, TruVaR, advanced_epoch, beta_at, updated_sets
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
+from fieldbo.policies.level_set.truvar import Epoch, Sets, TruVaR, advance_epoch, beta_at, update_sets
 from fieldbo.testing import small_mission
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
@@ -199,8 +200,8 @@ def test_a_classified_site_stays_classified_only_in_monotone_sets():
     high = np.array([False, False, True, False])
     before = Sets(~high, high, np.zeros(4, dtype=bool))
 
-    kept = updated_sets(mu, s, 0.0, 1.0, before, monotone=True)
-    afresh = updated_sets(mu, s, 0.0, 1.0, before, monotone=False)
+    kept = update_sets(mu, s, 0.0, 1.0, before, monotone=True)
+    afresh = update_sets(mu, s, 0.0, 1.0, before, monotone=False)
 
     assert kept.H.tolist() == [True, False, True, False]
     assert kept.L.tolist() == [False, True, False, False]
@@ -216,14 +217,14 @@ def test_every_site_is_in_exactly_one_set():
     before = Sets(~none, none, none)
 
     for monotone in (True, False):
-        sets = updated_sets(mu, s, 0.2, 2.0, before, monotone=monotone)
+        sets = update_sets(mu, s, 0.2, 2.0, before, monotone=monotone)
         assert (sum(np.stack(sets).astype(int)) == 1).all()
 
 
 def test_epochs_advance_while_the_worst_of_m_is_certain_enough():
     s, M = np.array([0.07, 9.0]), np.array([True, False])
 
-    epoch = advanced_epoch(s, M, Epoch(1, 4.0, 1.0), 3, a=1.0, n_candidates=2)
+    epoch = advance_epoch(s, M, Epoch(1, 4.0, 1.0), 3, a=1.0, n_candidates=2)
 
     beta = beta_at(1.0, 2, 4)
     assert epoch.i == 2
@@ -235,8 +236,8 @@ def test_epochs_advance_while_the_worst_of_m_is_certain_enough():
 def test_an_empty_m_or_an_eta_of_zero_leaves_the_epoch_as_it_is():
     s, M = np.array([0.05]), np.array([True])
 
-    assert advanced_epoch(s, ~M, Epoch(1, 4.0, 1.0), 3, a=1.0, n_candidates=2) == Epoch(1, 4.0, 1.0)
-    assert advanced_epoch(s, M, Epoch(1, 4.0, 0.0), 3, a=1.0, n_candidates=2) == Epoch(1, 4.0, 0.0)
+    assert advance_epoch(s, ~M, Epoch(1, 4.0, 1.0), 3, a=1.0, n_candidates=2) == Epoch(1, 4.0, 1.0)
+    assert advance_epoch(s, M, Epoch(1, 4.0, 0.0), 3, a=1.0, n_candidates=2) == Epoch(1, 4.0, 0.0)
 
 
 @pytest.mark.parametrize(("name", "value"), [("a", 0.0), ("eta", -1.0), ("r", 1.0), ("delta", np.nan)])

@@ -20,8 +20,9 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Observation, Query, Rejected, Stop
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
 from fieldbo.mission.rules import StopRule
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.pages.field_map import places
 from fieldbo.pages.plane import plane_of
 from fieldbo.policies.baselines import Random

@@ -422,7 +422,7 @@ def rows_of(folder):
 def test_finished_advice_repeats_no_run_and_can_be_extended(monkeypatch):
     first = str(advised(0.8))
     with monkeypatch.context() as patched:
-        patched.setattr("fieldbo.runs.advice.trial.tried", None)
+        patched.setattr("fieldbo.runs.advice.trial.try_task", None)
         assert str(advised(0.8)) == first
     before = rows_of("out")
     advised(0.8, probability=0.5)

@@ -26,8 +26,8 @@ from fieldbo.messages import (
     Telemetry,
 )
 from fieldbo.mission.load import merged
-from fieldbo.mission.mission import Recharging, VehicleSpec
 from fieldbo.mission.rules import StopRule
+from fieldbo.mission.vehicle_spec import Recharging, VehicleSpec
 from fieldbo.policies.baselines import Lawnmower, Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.paths.informative import InformativePath

@@ -683,8 +683,8 @@ def test_the_command_reaches_the_same_end_as_an_uninterrupted_run(folder, comman
 def test_a_run_can_be_given_by_its_name_below_runs(folder, command):
     assert record_file(folder.name) == record_file(folder) == record_file(folder / "run.sqlite")
     assert command("resume", folder.name)[0] == 0
-    code, _, err = command("resume", "lake-stradle-1")
-    assert (code, "did you mean 'lake-straddle-1'?" in err) == (2, True)
+    code, _, err = command("resume", "lake-levl-set-1")
+    assert (code, "did you mean 'lake-level-set-1'?" in err) == (2, True)
 
 
 def test_resuming_an_ended_run_writes_its_missing_files(folder, command):

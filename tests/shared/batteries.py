@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fieldbo.mission.mission import Recharging
+from fieldbo.mission.vehicle_spec import Recharging
 from fieldbo.policies.baselines import Random
 from fieldbo.testing import small_mission
 

@@ -7,7 +7,7 @@ import numpy as np
 from direct_link import Near
 
 from fieldbo.messages import Lost, Observation, Rejected
-from fieldbo.mission.mission import WhenLost
+from fieldbo.mission.vehicle_spec import WhenLost
 from fieldbo.testing import SteppedClock, small_mission, small_world
 from fieldbo.vehicles.remote.link import GoalResult
 from fieldbo.vehicles.remote.remote import Remote

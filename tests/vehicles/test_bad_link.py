@@ -24,7 +24,7 @@ from fieldbo.messages import (
     from_plain,
     to_plain,
 )
-from fieldbo.mission.mission import WhenLost
+from fieldbo.mission.vehicle_spec import WhenLost
 from fieldbo.record.record import Record
 from fieldbo.record.store import Row
 from fieldbo.results.outcome import Account

@@ -13,7 +13,7 @@ import fieldbo
 from fieldbo.domain.axes import Axis
 from fieldbo.messages import Query, Rejected
 from fieldbo.vehicles.by_hand import ByHand
-from fieldbo.vehicles.tasks import shown
+from fieldbo.vehicles.person import shown
 
 CHAIN = """format = 1
 version = "1"

@@ -11,11 +11,11 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Answer, GoHome, Query
-from fieldbo.mission.mission import VehicleSpec
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.testing import VehicleContract, small_mission, small_world
+from fieldbo.vehicles.base import VEHICLES
 from fieldbo.vehicles.by_form import ByForm
 from fieldbo.vehicles.by_hand import ByHand
-from fieldbo.vehicles.kinds import VEHICLES
 from fieldbo.vehicles.simulated import Simulated
 
 LEVELS = Sensor(levels=(Level(1e-6, 3.0), Level(0.05, 1.0)))

@@ -15,7 +15,7 @@ from working_folder import write
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.mission.load import load_mission
-from fieldbo.vehicles.mavlink.fence_storage import fits, points_needed, routed, storable, whole_world
+from fieldbo.vehicles.mavlink.fence_check import fits, points_needed, routed, storable, whole_world
 from fieldbo.vehicles.mavlink.geofence import Zone, allowed, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
 

@@ -29,11 +29,10 @@ from fieldbo.runs.runner import run as simulate
 from fieldbo.validation import validated
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mavlink import flight_plan
-from fieldbo.vehicles.mavlink.fence import Fence
-from fieldbo.vehicles.mavlink.flight_plan import Waypoint, waypoints
+from fieldbo.vehicles.mavlink.flight_plan import Waypoint, plan_file, waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence, Zone, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.mavlink.plan_files import plan_file
+from fieldbo.vehicles.mavlink.settings import Fence
 from fieldbo.vehicles.mavlink.stance import located
 from fieldbo.vehicles.mavlink.track import Track, Visit, declared, track
 from fieldbo.vehicles.simulated import Simulated

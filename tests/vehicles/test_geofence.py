@@ -19,14 +19,12 @@ from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.mission.load import load_mission
 from fieldbo.validation import validated
-from fieldbo.vehicles.mavlink.fence import Fence
 from fieldbo.vehicles.mavlink.fence_check import check_geofence
-from fieldbo.vehicles.mavlink.flight_plan import Waypoint, items
+from fieldbo.vehicles.mavlink.flight_plan import Waypoint, items, plan_file
 from fieldbo.vehicles.mavlink.geofence import Zone, allowed, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.mavlink.plan_files import plan_file
-from fieldbo.vehicles.mavlink.settings import MavlinkSettings
-from fieldbo.vehicles.mavlink.transfer import fence_items, settle_fence, zones_of
+from fieldbo.vehicles.mavlink.settings import Fence, MavlinkSettings
+from fieldbo.vehicles.mavlink.wire import fence_items, settle_fence, zones_of
 
 BAY = """format = 1
 version = "1"

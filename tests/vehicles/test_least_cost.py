@@ -216,4 +216,4 @@ def test_parts_that_are_told_out_of_order_after_a_restart_are_charged_once():
             answered(vehicle, 0, [3.0, 4.0], 3.0, part=2),
         ]
     assert sum(part.cost for part in parts) == pytest.approx(5.0 + 1.0, abs=1.1)
-    assert vehicle._filter.position.tolist() == [3.0, 4.0]
+    assert vehicle._filter.prices.position.tolist() == [3.0, 4.0]

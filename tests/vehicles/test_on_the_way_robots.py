@@ -15,8 +15,8 @@ from fieldbo.messages import Lost, Observation, Telemetry
 from fieldbo.record.record import Record
 from fieldbo.runs.runner import run
 from fieldbo.testing import SteppedClock, small_mission, small_world
-from fieldbo.vehicles.checks import check_readings_on_the_way
 from fieldbo.vehicles.file import LoadedVehicleFile
+from fieldbo.vehicles.load import check_readings_on_the_way
 from fieldbo.vehicles.mqtt.protocol import Codec
 from fieldbo.vehicles.remote.link import GoalResult
 from fieldbo.vehicles.remote.remote import Remote
@@ -211,7 +211,7 @@ def test_what_was_read_before_the_robot_fell_silent_is_delivered_before_its_orde
 
 
 def test_an_order_that_is_sent_again_by_a_new_program_continues_with_the_next_part(monkeypatch):
-    monkeypatch.setattr("fieldbo.vehicles.remote.on_the_way._PART", 8)
+    monkeypatch.setattr("fieldbo.vehicles.remote.arrival._PART", 8)
     mission = logged_mission()
     robot = robot_of(mission)
     vehicle, order, before = under_way(mission, robot, 3.0)
@@ -234,7 +234,7 @@ def test_an_order_that_is_sent_again_by_a_new_program_continues_with_the_next_pa
 
 
 def test_every_part_of_a_robot_that_streams_is_on_disk_before_the_next_order_leaves(tmp_path, monkeypatch):
-    monkeypatch.setattr("fieldbo.vehicles.remote.on_the_way._PART", 10)
+    monkeypatch.setattr("fieldbo.vehicles.remote.arrival._PART", 10)
     result = streamed(logged_mission(), tmp_path, speedup=6.0)
     check_on_disk(tmp_path, result)
     assert any(not event.last for event in result.observations)

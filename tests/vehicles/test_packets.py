@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from fieldbo.vehicles.mavlink import wire
-from fieldbo.vehicles.mavlink.wire import Sequence
+from fieldbo.vehicles.mavlink.wire import PacketSequence
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Packet:
 
 @pytest.fixture
 def sequence():
-    sequence = Sequence()
+    sequence = PacketSequence()
     assert all(sequence.is_new(Packet(number)) for number in range(300))
     return sequence
 

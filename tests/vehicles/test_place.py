@@ -6,7 +6,7 @@ from working_folder import edit, write
 
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.frame import Frame
-from fieldbo.vehicles.place import frame_doubts
+from fieldbo.vehicles.file import frame_doubts
 
 WORLD = world_text(
     ("east", 0, 200, 21),

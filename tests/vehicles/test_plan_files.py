@@ -12,8 +12,7 @@ from fieldbo.mission.load import load_mission
 from fieldbo.vehicles.mavlink import flight_plan
 from fieldbo.vehicles.mavlink.geofence import geofence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
-from fieldbo.vehicles.mavlink.transfer import fence_items, zones_of
-from fieldbo.vehicles.mavlink.wire import mavutil
+from fieldbo.vehicles.mavlink.wire import fence_items, mavutil, zones_of
 
 
 @pytest.fixture

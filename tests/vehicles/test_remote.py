@@ -626,7 +626,7 @@ def test_a_part_that_arrives_after_the_last_one_still_counts_once():
             part(vehicle, 0, [1.0, 0.0], part=0, last=False, cost=10.0)
         part(vehicle, 0, [1.5, 0.5], part=2, last=True, cost=2.0)
         seen = [e for e in first + vehicle.events(0.05) + vehicle.events(0.2) if isinstance(e, Observation)]
-        position = vehicle._filter.position
+        position = vehicle._filter.prices.position
     declared = np.hypot(2.0, 1.0) + 1.0  # with the first part missing; its own cost is then charged beyond it
     assert [(e.part, e.last) for e in seen] == [(1, True), (0, False), (2, False)]
     assert [e.cost for e in seen] == pytest.approx([declared, 11.0 - declared, 2.0])

@@ -11,7 +11,7 @@ from working_folder import write
 from fieldbo.domain.frame import Frame, Origin
 from fieldbo.mission.load import load_mission
 from fieldbo.vehicles.mavlink.geofence import allowed, geofence
-from fieldbo.vehicles.mavlink.return_home import crossings, from_sites
+from fieldbo.vehicles.mavlink.link import crossings, from_sites
 
 BOAT = """format = 1
 [link]

@@ -15,7 +15,7 @@ from pyproj import Geod, Transformer
 from tiers import examples, swept
 from working_folder import edit
 
-from fieldbo.cli.robot import _site
+from fieldbo.cli.robot import _parse_site
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.frame import Frame, Origin, ground_of
@@ -282,9 +282,9 @@ def test_simulated_robots_start_at_degrees(folder):
     world_on_earth(folder)
     domain = load_world("lake").domain
     latitude, longitude = degrees_at(SPOTS["lake"], -100, -50)
-    place = _site(f"{latitude},{longitude}", domain, "--start")
+    place = _parse_site(f"{latitude},{longitude}", domain, "--start")
     assert apart_m(degrees_of(domain.crs, place), [latitude, longitude])[0] < CM
-    assert _site("463000,5239500", domain, "--start").tolist() == [463_000.0, 5_239_500.0]
+    assert _parse_site("463000,5239500", domain, "--start").tolist() == [463_000.0, 5_239_500.0]
 
 
 def test_the_list_of_worlds_names_their_crs(folder, said):

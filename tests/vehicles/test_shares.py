@@ -13,9 +13,9 @@ from fieldbo.messages import Telemetry
 from fieldbo.testing import small_mission
 from fieldbo.vehicles.mqtt.client import MqttClient
 from fieldbo.vehicles.mqtt.link import Mqtt
+from fieldbo.vehicles.remote.gauge import ShareReader
 from fieldbo.vehicles.remote.link import BatteryReport, Doubt, Heartbeat
 from fieldbo.vehicles.remote.settings import Battery, Watch
-from fieldbo.vehicles.remote.shares import ShareReader
 
 
 def reader(scale=None):

@@ -13,8 +13,7 @@ from fieldbo.testing import SteppedClock, small_world
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
 from fieldbo.vehicles.remote.link import Goal
 from fieldbo.vehicles.simulators import Robot
-from fieldbo.vehicles.simulators.autopilots import Autopilot
-from fieldbo.vehicles.simulators.mavlink import _Boat
+from fieldbo.vehicles.simulators.mavlink import Autopilot, _Boat
 
 SITE, HOME = np.array([3.0, 1.0]), np.array([0.0, 0.0])
 

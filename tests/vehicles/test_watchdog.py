@@ -2,7 +2,7 @@
 
 import pytest
 
-from fieldbo.vehicles.remote.watchdog import Watchdog
+from fieldbo.vehicles.remote.contact import Watchdog
 
 
 def watched(*checks_s, allowed_s=4.0):

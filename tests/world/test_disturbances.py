@@ -22,7 +22,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Query
-from fieldbo.mission.mission import VehicleSpec
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.runs.runner import run
 from fieldbo.testing.small import small_mission, small_world

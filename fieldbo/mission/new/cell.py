@@ -20,6 +20,8 @@ from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
 from fieldbo.world.readings import Readings, column_names, read_readings
+from fieldbo.world.survey_validation import Validation
+from fieldbo.world.world import World
 
 _MODULE = "name=setting,setting:cost, as in denoise=strength,patch:40"
 _CONTROL_SET = "setting,setting:cost, as in strength,patch:0.1"
@@ -241,7 +243,7 @@ def module_of(text: str) -> Module:
     Module(name='denoise', axes=('strength', 'patch'), cost=40.0)
     """
     name, equals, rest = text.partition("=")
-    axes, cost = _priced(rest, text, _MODULE, "--module")
+    axes, cost = _parse_priced(rest, text, _MODULE, "--module")
     if not (equals and name.strip()):
         raise InputError(f"{text!r} does not name a module", expected=_MODULE, where="--module")
     return Module(name.strip(), axes, cost)
@@ -255,10 +257,10 @@ def control_set_of(text: str) -> tuple[tuple[str, ...], float]:
     >>> control_set_of("strength, patch: 0.1")
     (('strength', 'patch'), 0.1)
     """
-    return _priced(text, text, _CONTROL_SET, "--control-set")
+    return _parse_priced(text, text, _CONTROL_SET, "--control-set")
 
 
-def _priced(part: str, text: str, form: str, where: str) -> tuple[tuple[str, ...], float]:
+def _parse_priced(part: str, text: str, form: str, where: str) -> tuple[tuple[str, ...], float]:
     """Return the names and the cost of ``name,name:cost``."""
     listed, colon, price = part.rpartition(":")
     names = tuple(name.strip() for name in listed.split(","))
@@ -381,16 +383,19 @@ class CellDraft(Draft):
             return four_digits(_ROUNDS * sum(costs) + _FIRST * max(costs))
         return four_digits(_SAMPLES * source.sample_cost)
 
+    def validation(self, world: World) -> Validation | None:
+        return None  # trials lie neither along lines nor in blocks
+
     def prior_mean(self) -> float:
-        return self._rounded(self.field.scale.to_user([0.0])[0])
+        return self._round(self.field.scale.to_user([0.0])[0])
 
     def _worst(self) -> float:
         """Return a value beyond all of the table and the fit, to count fractions of the best from."""
         values = self.readings.values
         sign, spread = (1.0 if self.source.goal == "minimise" else -1.0), float(np.ptp(values))
-        return self._rounded(sign * (float(max(sign * values)) + 0.1 * spread))
+        return self._round(sign * (float(max(sign * values)) + 0.1 * spread))
 
-    def _rounded(self, value: float) -> float:
+    def _round(self, value: float) -> float:
         """Return a value to a thousandth of the outcomes' spread, for a file that people read."""
         return round(float(value), 3 - int(np.floor(np.log10(np.ptp(self.readings.values)))))
 

@@ -133,7 +133,7 @@ def make_mission(
             f"{file} exists", expected="a new name: nothing is overwritten", fix="choose another name"
         )
     loaded = load_world(world)
-    tables = _tables(loaded, asked, start)
+    tables = _make_tables(loaded, asked, start)
     if isinstance(loaded.field, TableField):
         text = mission_text(tables, loaded.field, fitted_model=fitted_model)
     elif fitted_model:
@@ -157,8 +157,7 @@ def make_mission(
     return file, mission
 
 
-def _tables(world: World, asked: LevelSetMission, start: Any) -> dict[str, Any]:
-    """Return the content of a mission file for a world, without its model."""
+def _make_tables(world: World, asked: LevelSetMission, start: Any) -> dict[str, Any]:
     table = world.field if isinstance(world.field, TableField) else None
     if table is not None:
         threshold = asked.threshold_of(table.readings.values)
@@ -167,7 +166,7 @@ def _tables(world: World, asked: LevelSetMission, start: Any) -> dict[str, Any]:
     if asked.battery is not None:
         amount(asked.battery, world.cost_unit, "--battery")
     home = start_of(world) if start is None else start
-    tables = asked.tables(world.quantity.name, threshold, _enough(world), home)
+    tables = asked.tables(world.quantity.name, threshold, _estimate_battery(world), home)
     title, begin = tables.pop("title"), {} if start is None else {"start": start}
     tables["agent"] = {**tables["agent"], **begin}
     return {"format": 1, "title": title, "world": world.name, "seed": 0, **tables}
@@ -196,7 +195,7 @@ def start_of(world: World) -> Any:
     return {"latitude": round(latitude, 7), "longitude": round(longitude, 7)}
 
 
-def _enough(world: World) -> float:
+def _estimate_battery(world: World) -> float:
     """Return a battery for a few crossings of the world and about forty samples."""
     sites = world.domain.sites
     travel = world.cost.travel(np.asarray(world.start), sites)

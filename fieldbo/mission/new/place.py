@@ -104,7 +104,7 @@ def simplified_outline(
 
     No water is cut off: a boat that keeps its clearance reaches what it reached before.
     """
-    return _simplified(
+    return _simplify(
         shapes,
         spacing,
         "the outline",
@@ -122,24 +122,25 @@ def simplified_zones(
         free = shapely.difference(area, shapely.union_all([zone.area for zone in others]))
         return shapely.buffer(free, -clearance)
 
-    return _simplified(zones, spacing, "the zones to avoid", inwards=False, water=water)
+    return _simplify(zones, spacing, "the zones to avoid", inwards=False, water=water)
 
 
-def _simplified(
+def _simplify(
     shapes: list[Shape], spacing: float, what: str, *, inwards: bool, water: Callable[[list[Shape]], Region]
 ) -> tuple[list[Shape], list[str]]:
-    before = _corners(shapes)
+    before = _count_corners(shapes)
     if before <= _MOST_CORNERS:
         return shapes, []
     sign = -1.0 if inwards else 1.0
     pieces = len(shapely.get_parts(water(shapes)))
     best, tolerance = shapes, _FINEST * spacing
-    while tolerance <= _COARSEST * spacing and _corners(best) > _MOST_CORNERS:
+    while tolerance <= _COARSEST * spacing and _count_corners(best) > _MOST_CORNERS:
         simpler = [
-            Shape(s.name, _moved(s.area, sign * tolerance, tolerance, _FURTHEST * spacing)) for s in shapes
+            Shape(s.name, _measure_move(s.area, sign * tolerance, tolerance, _FURTHEST * spacing))
+            for s in shapes
         ]
         if (
-            _corners(simpler) < _WORTHWHILE * _corners(best)
+            _count_corners(simpler) < _WORTHWHILE * _count_corners(best)
             and len(shapely.get_parts(water(simpler))) <= pieces
         ):
             best = simpler
@@ -149,15 +150,15 @@ def _simplified(
     moved = max(_distance(old.area, new.area) for old, new in zip(shapes, best, strict=True))
     side = "inside" if inwards else "outside"
     return best, [
-        f"{what} simplified from {before:,} corners to {_corners(best):,}, at most {moved:.1f} m {side}"
+        f"{what} simplified from {before:,} corners to {_count_corners(best):,}, at most {moved:.1f} m {side}"
     ]
 
 
-def _corners(shapes: Sequence[Shape]) -> int:
+def _count_corners(shapes: Sequence[Shape]) -> int:
     return sum(int(shapely.get_num_coordinates(shape.area)) for shape in shapes)
 
 
-def _moved(area: Region, by: float, tolerance: float, furthest: float) -> Region:
+def _measure_move(area: Region, by: float, tolerance: float, furthest: float) -> Region:
     """Return an area moved inwards or outwards by the tolerance of its simplification.
 
     An area that would then reach to the wrong side, or whose edge would move too far, stays as it is.
@@ -204,22 +205,22 @@ def start_in(domain: Domain, asked: tuple[float, float] | None, readings: Array)
     georeference = domain.georeference
     assert georeference is not None
     if asked is None:
-        start = _at_surface(domain, readings[0])
+        start = _put_at_surface(domain, readings[0])
         if domain.contains(start)[0]:
             return start, []
-        start = _at_surface(domain, domain.sites[domain.nearest(start)])
+        start = _put_at_surface(domain, domain.sites[domain.nearest(start)])
         latitude, longitude = georeference.degrees(start)[0]
         return start, [
             f"no --start: it is at {latitude:.6f}, {longitude:.6f}, the site nearest to the first reading"
         ]
     check_degrees(np.array([asked[0]]), np.array([asked[1]]), "--start")
-    start = _at_surface(domain, georeference.metres(asked)[0])
+    start = _put_at_surface(domain, georeference.metres(asked)[0])
     if domain.contains(start[None])[0]:
         return start, []
     free = domain.region
     assert free is not None
     away = float(shapely.distance(shapely.Point(start[:2]), free))
-    meant = _meant(asked, georeference, free, min(away, _NEAR_M))
+    meant = _guess_meant(asked, georeference, free, min(away, _NEAR_M))
     if meant is not None:
         what = "south and west are negative" if abs(meant[0]) == abs(asked[0]) else "latitude comes first"
         fix = f"{what}: --start {meant[0]:.{TABLE_DIGITS}f},{meant[1]:.{TABLE_DIGITS}f}"
@@ -237,7 +238,7 @@ def start_in(domain: Domain, asked: tuple[float, float] | None, readings: Array)
     )
 
 
-def _meant(
+def _guess_meant(
     start: tuple[float, float], georeference: Georeference, free: Region, near_m: float
 ) -> tuple[float, float] | None:
     """Return the start in another order or with other signs, if only so it is near the water."""
@@ -252,7 +253,7 @@ def _meant(
     return None
 
 
-def _at_surface(domain: Domain, place: Array) -> Array:
+def _put_at_surface(domain: Domain, place: Array) -> Array:
     """Return a place (2,) or (d,) at the surface, as a point (d,) of a domain."""
     return np.append(place[:2], np.zeros(domain.dimension - 2))
 
@@ -402,27 +403,27 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
     InputError
         A file or an option is wrong, or they do not fit each other.
     """
-    crs = _crs(extent, given, degrees)
+    crs = _choose_crs(extent, given, degrees)
     readings = reprojected(degrees[:, ::-1], WGS84, crs)
     notes = [*given.notes] if given is not None else [_NO_OUTLINE]
     if given is None:
         shapes = [Shape("", shapely.Polygon(outline_of(readings)))]
     else:
-        shapes = _valid(given.within(crs), "--outline")
+        shapes = _check_valid(given.within(crs), "--outline")
         _check_together(shapes, readings, given, degrees)
         shapes, about = without_islands(shapes)
         notes += about
     area = as_outline(shapes)
     spacing = extent.spacing or _round(math.sqrt(area.area / _SITES))
     if area.area < spacing**2:
-        raise _too_wide(f"a spacing of {spacing:g} m is too wide for {area.area:,.0f} m2", area)
+        raise _blame_spacing(f"a spacing of {spacing:g} m is too wide for {area.area:,.0f} m2", area)
     shapes, about = simplified_outline(shapes, spacing, extent.clearance)
     notes += about
-    avoid, about = _zones(extent, crs, as_outline(shapes))
+    avoid, about = _read_zones(extent, crs, as_outline(shapes))
     notes += about
     avoid, about = simplified_zones(avoid, spacing, extent.clearance, as_outline(shapes))
     notes += about
-    bottom = _bottom(extent, crs)
+    bottom = _read_bottom(extent, crs)
     notes += [] if bottom is None else [f"bathymetry {bottom.source}"]
     try:
         domain = lattice(
@@ -439,12 +440,12 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
     except InputError as error:
         raise error.at(OPTIONS.get(error.where or "", "--outline")) from None
     if domain.size < _FEWEST_SITES:
-        raise _too_wide(f"a spacing of {spacing:g} m leaves {counted(domain.size, 'site')}", area)
+        raise _blame_spacing(f"a spacing of {spacing:g} m leaves {counted(domain.size, 'site')}", area)
     start, about = start_in(domain, extent.start, readings)
     return Place(crs, shapes, avoid, domain, start, (*notes, *about))
 
 
-def _too_wide(problem: str, area: Region) -> InputError:
+def _blame_spacing(problem: str, area: Region) -> InputError:
     """Return the error for a spacing that leaves too few sites in an area."""
     return InputError(
         problem,
@@ -454,7 +455,7 @@ def _too_wide(problem: str, area: Region) -> InputError:
     )
 
 
-def _bottom(extent: Extent, crs: str) -> Bottom | None:
+def _read_bottom(extent: Extent, crs: str) -> Bottom | None:
     """Return the bottom of the water, if its file was given."""
     if extent.bathymetry is None:
         if extent.least_depth is not None:
@@ -471,7 +472,7 @@ def _bottom(extent: Extent, crs: str) -> Bottom | None:
         raise type(error)(error.problem, expected=error.expected, where=where, fix=error.fix) from None
 
 
-def _valid(shapes: list[Shape], option: str) -> list[Shape]:
+def _check_valid(shapes: list[Shape], option: str) -> list[Shape]:
     """Return shapes in metres, or raise an `InputError` if one is not valid there."""
     for number, shape in enumerate(shapes, 1):
         if not shape.area.is_valid:
@@ -484,7 +485,7 @@ def _valid(shapes: list[Shape], option: str) -> list[Shape]:
     return shapes
 
 
-def _crs(extent: Extent, given: Layer | None, degrees: Array) -> str:
+def _choose_crs(extent: Extent, given: Layer | None, degrees: Array) -> str:
     """Return the world's CRS: that of the options if it is in metres, or the UTM zone."""
     if extent.crs is not None and crs_of(extent.crs, "--crs").is_projected:
         return extent.crs
@@ -519,14 +520,14 @@ def _check_together(shapes: list[Shape], readings: Array, given: Layer, degrees:
     )
 
 
-def _zones(extent: Extent, crs: str, area: Region) -> tuple[list[Shape], list[str]]:
+def _read_zones(extent: Extent, crs: str, area: Region) -> tuple[list[Shape], list[str]]:
     """Return the zones to avoid that reach into the area, and notes."""
     zones: list[Shape] = []
     notes: list[str] = []
     for file in extent.avoid:
         layer = read_layer(file, "--avoid", extent.crs)
         notes += layer.notes
-        within = _valid(layer.within(crs), "--avoid")
+        within = _check_valid(layer.within(crs), "--avoid")
         stem = Path(file).name.split(".")[0]
         named = [Shape(shape.name or stem, shape.area) for shape in within]
         inside = reaching(named, area)
@@ -561,11 +562,10 @@ def outline_of(sites: Array) -> list[list[float]]:
     buffer = 0.02 * float(np.ptp(sites, axis=0).max())
     outline = hull.buffer(buffer).simplify(0.25 * buffer)
     box = shapely.box(*points.bounds)
-    corners = np.round(np.array(_largest(outline.intersection(box)).exterior.coords)[:-1], 3)
+    corners = np.round(np.array(_find_largest(outline.intersection(box)).exterior.coords)[:-1], 3)
     return [[float(x), float(y)] for x, y in corners]
 
 
-def _largest(shape: BaseGeometry) -> shapely.Polygon:
-    """Return the largest polygon of a shape."""
+def _find_largest(shape: BaseGeometry) -> shapely.Polygon:
     parts = [p for p in getattr(shape, "geoms", [shape]) if isinstance(p, shapely.Polygon)]
     return max(parts, key=lambda p: float(p.area))

@@ -38,8 +38,6 @@ from fieldbo.world.fields.table import fit_table
 from fieldbo.world.logs.log import Log, bare, read_log
 from fieldbo.world.logs.survey import survey_from_log
 from fieldbo.world.readings import Readings, read_readings
-from fieldbo.world.survey_validation import Validation
-from fieldbo.world.world import World
 
 _SITES = 2500
 _DEGREES = {"lon", "long", "longitude", "lng", "lat", "latitude"}
@@ -222,9 +220,6 @@ class SurveyDraft(Draft):
         asked = self.source.mission
         return asked.tables(self.source.value, asked.threshold_of(self.readings.values), self._battery())
 
-    def validation(self, world: World) -> Validation | None:
-        return self.field.validation(world.domain.sites)
-
     def _battery(self) -> float:
         """Return enough for a few crossings and about forty samples."""
         extent = np.ptp(self.readings.sites, axis=0)
@@ -309,7 +304,6 @@ class PlaceSurvey(Source):
 
     @property
     def _others(self) -> list[tuple[str, str | None]]:
-        """Further options that name a column."""
         named = [("--noise", self.noise_sd), ("--time", self.time), ("--depth", self.depth)]
         return [*named, *(("--channel", channel) for channel in self.channels)]
 
@@ -512,9 +506,6 @@ class PlaceDraft(Draft):
         battery = four_digits(_CROSSINGS * crossing + _STOPS * extent.stop_s)
         home = self.place.degrees_toml(self.place.start)
         return asked.tables(self.source.value, asked.threshold_of(self.readings.values), battery, home)
-
-    def validation(self, world: World) -> Validation | None:
-        return self.field.validation(world.domain.sites)
 
     def blamed(self, error: InputError) -> str:
         key = (error.where or "").rpartition(": ")[2]

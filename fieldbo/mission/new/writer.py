@@ -175,8 +175,8 @@ class Draft(ABC):
         return ()
 
     def validation(self, world: World) -> Validation | None:
-        """Return how well the fit predicts what is left out in whole groups."""
-        return None
+        """Return how well the fit predicts what is left out in whole groups; None if there are no groups."""
+        return self.field.validation(world.domain.sites)
 
     def prior_mean(self) -> float:
         """Return the mean of the mission's model, in the user's unit."""
@@ -244,7 +244,7 @@ class Draft(ABC):
             f"The truth is that of a Gaussian process (Matern-5/2) fitted to them{on_log}: {truth}.\n\n"
             f"Leave-one-out error {field.loo_rmse:.4g}{unit}; its 90% intervals hold "
             f"{field.loo_coverage:.0%} of the {self.rows}. Cross-validated R2 {field.explained:.2f}.\n"
-            f"{'' if validation is None else _in_prose(validation, unit)}"
+            f"{'' if validation is None else _write_prose(validation, unit)}"
         ).encode()
 
     def blamed(self, error: InputError) -> str:
@@ -265,7 +265,7 @@ class Draft(ABC):
         """
         self._check_texts()
         try:
-            loaded, validation = self._written(world, mission)
+            loaded, validation = self._write_files(world, mission)
         except OSError as error:
             raise InputError(
                 f"{world} and {mission} can't be written: {error.strerror} ({error.filename})",
@@ -289,7 +289,7 @@ class Draft(ABC):
                     fix=f"rename the {what}",
                 )
 
-    def _written(self, world: Path, mission: Path) -> tuple[Mission, Validation | None]:
+    def _write_files(self, world: Path, mission: Path) -> tuple[Mission, Validation | None]:
         base = world.parent.parent
         base.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=base) as aside:
@@ -334,8 +334,7 @@ def _put(new: Path, place: Path, aside: Path) -> None:
         raise
 
 
-def _in_prose(validation: Validation, unit: str) -> str:
-    """Return the validation as a paragraph."""
+def _write_prose(validation: Validation, unit: str) -> str:
     advice = validation.advice(unit)
     sentences = [f"With {validation.result(unit)}.", f"{advice[0].upper()}{advice[1:]}."]
     if validation.warning:

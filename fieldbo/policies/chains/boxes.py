@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo._numerics.climb import climbed_together
+from fieldbo._numerics.climb import climb_together
 from fieldbo._numerics.streams import sobol
 from fieldbo.belief.surface import Surface
 from fieldbo.costs.base import CostModel
@@ -36,7 +36,7 @@ from fieldbo.costs.cells import Modular
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.policies.acquisition import log_excess
-from fieldbo.policies.candidates import known_exactly
+from fieldbo.policies.candidates import known_exactly, near_rejected
 from fieldbo.policies.contract import THIS_POLICY, State
 
 Integers = NDArray[np.intp]
@@ -45,12 +45,12 @@ Columns = Sequence[Sequence[int]]
 """The numbers of each module's axes in the domain."""
 
 
-def sliced(low: Array, high: Array, axis: int, parts: int = 2) -> Array:
+def slice_box(low: Array, high: Array, axis: int, parts: int = 2) -> Array:
     """Cut a box (D,) across one axis into equal regions, (parts, 2, D).
 
     Examples
     --------
-    >>> sliced(np.zeros(2), np.array([4.0, 1.0]), axis=0)[:, :, 0].tolist()
+    >>> slice_box(np.zeros(2), np.array([4.0, 1.0]), axis=0)[:, :, 0].tolist()
     [[0.0, 2.0], [2.0, 4.0]]
     """
     ends = np.linspace(low[axis], high[axis], parts + 1)
@@ -75,7 +75,7 @@ def halves(region: Array, unit: ArrayLike | float = 1.0) -> Array:
     """
     sides = (region[1] - region[0]) / unit
     longest = int(np.argmax(sides >= sides.max() * (1 - 1e-9)))
-    return sliced(region[0], region[1], longest)
+    return slice_box(region[0], region[1], longest)
 
 
 class Refined(NamedTuple):
@@ -319,10 +319,7 @@ class BoxOptima(NamedTuple):
 
 def allowed(state: State, points: Array) -> Mask:
     """Return which points (n, d) lie in the domain and away from rejected sites."""
-    able = state.domain.contains(points)
-    if state.rejected.any():
-        able &= ~state.rejected[[state.domain.nearest(point) for point in points]]
-    return able
+    return state.domain.contains(points) & ~near_rejected(state, points)
 
 
 def places_of_interest(state: State) -> Array:
@@ -404,19 +401,17 @@ def best_of_boxes(
     surface = Surface(state.belief, flat)
     able = allowed(state, flat) & ~known_exactly(state.belief, flat, surface.variance)
     scores = np.where(able, scoring(surface.mean, surface.sd).score, -np.inf).reshape(K, each)
-    starts = _leading_of(scores, each - near, climbs)
+    starts = _choose_starts(scores, each - near, climbs)
     which = np.repeat(np.arange(K), starts.shape[1])
     rising = _rising(state, scoring)
-    ends, values = climbed_together(
-        rising, points[which, starts.ravel()], boxes.low[which], boxes.high[which]
-    )
+    ends, values = climb_together(rising, points[which, starts.ravel()], boxes.low[which], boxes.high[which])
     values = np.where(np.isfinite(scores[which, starts.ravel()]), values, -np.inf).reshape(K, -1)
     best = np.argmax(values, axis=1)
     rows = np.arange(K)
     return BoxOptima(ends.reshape(K, -1, d)[rows, best], values[rows, best])
 
 
-def _leading_of(scores: Array, far: int, climbs: int) -> NDArray[np.intp]:
+def _choose_starts(scores: Array, far: int, climbs: int) -> NDArray[np.intp]:
     """Return the columns (K, climbs) to climb from: the best of the first `far`, and of the rest."""
     half = max(1, climbs // 2)
     first = np.argsort(-scores[:, :far], axis=1, kind="stable")[:, :half]

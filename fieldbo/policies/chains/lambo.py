@@ -54,7 +54,7 @@ from fieldbo.policies.chains.boxes import (
     first_changed,
     lazy_boxes,
     needs_modules,
-    sliced,
+    slice_box,
     upper_bound,
 )
 from fieldbo.policies.choice import leading
@@ -246,7 +246,6 @@ class LaMBO(Policy):
         self._depths(needs_modules(cost, domain))
 
     def _depths(self, cost: Modular) -> tuple[int, ...]:
-        """Return the initial depths."""
         early = len(cost.modules) - 1
         if isinstance(self.depths, str):
             prices = [module.cost for module in cost.modules[:-1]]
@@ -278,12 +277,11 @@ class LaMBO(Policy):
         return memory
 
     def _initial(self, state: State) -> BanditState:
-        """Return the bandit before the first step."""
         cost, domain = modular_costs(state), state.domain
         regions = []
         for columns in cost.columns[:-1]:
             axes, across = list(columns), int(state.rng.integers(len(columns)))
-            regions.append(sliced(domain.low[axes], domain.high[axes], across, self.cells))
+            regions.append(slice_box(domain.low[axes], domain.high[axes], across, self.cells))
         arms = arms_of([len(boxes) for boxes in regions])
         return BanditState.over(regions, arms, self._depths(cost), self._unit_of_losses(state))
 
@@ -306,7 +304,7 @@ class LaMBO(Policy):
         prior = float(np.sqrt(state.belief.kernel.diagonal(state.position[None])[0])) * abs(state.scale.scale)
         return spread if spread > 0 else prior
 
-    def _maintained(self, state: State, bandit: BanditState) -> BanditState:
+    def _maintain(self, state: State, bandit: BanditState) -> BanditState:
         """Refine, restart or deepen the bandit where it is time to, before a step."""
         keep = np.flatnonzero(surviving(bandit.below, self.drop_after))
         if len(keep) < len(bandit.arms) and bandit.refinements < self.refinements:
@@ -324,11 +322,11 @@ class LaMBO(Policy):
         if memory is None:
             bandit = self._initial(state)
         else:
-            bandit = self._maintained(state, BanditState.from_plain(memory))
+            bandit = self._maintain(state, BanditState.from_plain(memory))
         options = self._options(state, bandit)
         if not options.able.any():
             return self._without_arms(state, bandit, memory)
-        arm, near = self._drawn(state, bandit, options)
+        arm, near = self._draw_arm(state, bandit, options)
         losses = self._losses(state, bandit, options.optima)
         coins = np.where(state.rng.random(int(heights(bandit.depths)[0])) < 0.5, -1, 1)
         total = smoothed(bandit.log_p, losses, coins, bandit.arms, bandit.depths, self.eta).total
@@ -381,7 +379,7 @@ class LaMBO(Policy):
         able = np.isfinite(optima.scores) & state.affordable(optima.points, level=self.level)
         return ArmOptions(current, changed, optima, able, beta)
 
-    def _drawn(self, state: State, bandit: BanditState, options: ArmOptions) -> tuple[int, float]:
+    def _draw_arm(self, state: State, bandit: BanditState, options: ArmOptions) -> tuple[int, float]:
         """Draw an arm; return it with its probability among the arms it was drawn from."""
         log_q = bandit.log_p
         if options.current is not None:

@@ -170,12 +170,12 @@ class CAMOBO(ByModule):
         scores = np.where(np.isfinite(optima.scores), 0.0, -np.inf)
         if able.any():
             prices = state.costs(self.level, optima.points)
-            value, thrift = _scaled(optima.scores, able), _scaled(-prices, able)
+            value, thrift = _scale(optima.scores, able), _scale(-prices, able)
             scores = np.where(able, chebyshev(value, thrift, weight), scores)
         return self.chosen(state, memory, optima.points, scores, able, weight=weight, beta=beta)
 
 
-def _scaled(objective: Array, able: Mask) -> Array:
+def _scale(objective: Array, able: Mask) -> Array:
     """Scale an objective (N,) to [0, 1] over the points that can be had; 1 where all are equal."""
     low, high = objective[able].min(), objective[able].max()
     if not high > low:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveFloat, PositiveInt
 
-from fieldbo._numerics.arrays import Array, Mask
+from fieldbo._numerics.arrays import Array
 from fieldbo.belief.question import Optimum
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
@@ -183,7 +183,7 @@ class ControlSetPolicy(Policy):
     """Number of candidates, drawn again for each decision, from which climbs start."""
 
     def check(self, cost: CostModel | None, domain: Domain) -> None:
-        """Raise an `InputError` unless the domain is a box with control sets and distributions."""
+        """Raise an `InputError` unless the domain is a box with control sets."""
         if not domain.control_sets:
             raise InputError(
                 f"{THIS_POLICY} needs control sets, but the domain has none",
@@ -192,14 +192,6 @@ class ControlSetPolicy(Policy):
                 fix='add control_sets = [["x1"], ["x1", "x2"]] and free = { kind = "uniform" } to the axes '
                 "that some set leaves out, or choose another policy",
             )
-        for axis, law, free in zip(domain.axes, domain.distributions, _ever_free(domain), strict=True):
-            if free and law is None:
-                raise InputError(
-                    f"{axis.name} is left free by a control set, but has no distribution",
-                    expected="a distribution of every variable that a set leaves free",
-                    where="domain.axes",
-                    fix=f'add free = {{ kind = "uniform" }} to the axis {axis.name}',
-                )
         if not domain.continuous:
             raise InputError(
                 f"{THIS_POLICY} needs a box, but the domain is a list of sites",
@@ -208,6 +200,14 @@ class ControlSetPolicy(Policy):
             )
 
     # -- decisions ---------------------------------------------------------------------------------------
+
+    def suggest(self, state: State, memory: Memory) -> Decision:
+        """Return the next settings of a control set, or a Stop when they no longer fit."""
+        return self.nothing_left(state, memory) or self.decide(state, memory)
+
+    @abstractmethod
+    def decide(self, state: State, memory: Memory) -> Decision:
+        """Return the next settings of a control set; some are left."""
 
     def nothing_left(self, state: State, memory: Memory) -> Decision | None:
         """Return a Stop if every site, or each of the latest queries, was rejected."""
@@ -249,7 +249,7 @@ class ControlSetPolicy(Policy):
         """
         if not proposals:
             return Decision(Stop(EndReason.STOPPED_BY_POLICY), memory, why)
-        best = [self._described(state, counts, proposal) for proposal in proposals[:LEADING]]
+        best = [self._describe(state, counts, proposal) for proposal in proposals[:LEADING]]
         first, price = proposals[0], best[0]["cost"]
         controls = state.domain.control_sets[first.number].controls
         why = {"set": first.number, "score": first.value, "best": best, **why}
@@ -262,7 +262,7 @@ class ControlSetPolicy(Policy):
             return Decision(Stop(EndReason.BATTERY_SPENT), memory, why)
         return Decision(Query(first.site, controls=controls, expected_cost=price), memory, why)
 
-    def _described(self, state: State, counts: PlayCounts, proposal: Proposal) -> dict[str, Any]:
+    def _describe(self, state: State, counts: PlayCounts, proposal: Proposal) -> dict[str, Any]:
         """Return a proposal with its cost and what it would leave, as plain data."""
         price = self.price(state, counts, proposal.number, proposal.site)
         return {
@@ -272,11 +272,6 @@ class ControlSetPolicy(Policy):
             "cost": price,
             "left": None if price is None else max(0.0, state.spendable - price),
         }
-
-
-def _ever_free(domain: Domain) -> Mask:
-    """Return which variables (d,) some control set leaves free."""
-    return np.asarray(~np.all([control_set.controls for control_set in domain.control_sets], axis=0))
 
 
 class GainPolicy(ControlSetPolicy):
@@ -309,16 +304,12 @@ class GainPolicy(ControlSetPolicy):
             )
         return self.decide(state, memory)
 
-    @abstractmethod
-    def decide(self, state: State, memory: Memory) -> Decision:
-        """Return the next settings of a control set; `worst` is known."""
-
     def _from_worst_read(self, state: State, memory: Memory) -> Decision:
         """Decide with the worst value read so far, and remember it."""
         worst = worst_read(state)
         if memory is not None:
             more = gain(state, state.scale.to_model([memory["worst"]])[0], worst)
-            memory = {**memory, **{key: _raised(memory[key], more) for key in self.gains_in_memory}}
+            memory = {**memory, **{key: _raise_gains(memory[key], more) for key in self.gains_in_memory}}
         decision: Decision = replace(self, worst=worst).suggest(state, memory)  # type: ignore[call-arg]
         kept = None if decision.memory is None else {**decision.memory, "worst": worst}
         return replace(decision, memory=kept)
@@ -347,8 +338,8 @@ def gain(state: State, value: float, worst: float) -> float:
     return float(sign * (state.scale.to_user([value])[0] - worst))
 
 
-def _raised(gains: Any, by: float) -> Any:
+def _raise_gains(gains: Any, by: float) -> Any:
     """Add to a gain, or to each of a list; None stays None."""
     if isinstance(gains, list):
-        return [_raised(each, by) for each in gains]
+        return [_raise_gains(each, by) for each in gains]
     return None if gains is None else gains + by

@@ -190,7 +190,6 @@ class Expected:
 
     @cached_property
     def _prior(self) -> float:
-        """Prior variance at a point."""
         return float(self.belief.kernel.diagonal(self.samples[:1])[0])
 
     @cached_property

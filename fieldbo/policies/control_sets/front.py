@@ -149,11 +149,11 @@ class SubsetFront(GainPolicy):
             memory = {"begun": counts.plain(), "budget": float(state.spendable)}
             memory |= {"accounts": [0.0] * m, "promises": [None] * m, "front": []}
             memory |= {"upper": {}, "bound": {}, "mean": {}, "sceptical": {}}
-        if (group := self._exploring(state, counts, memory)) is not None:
-            return self._explored(state, counts, search, memory, group)
-        return self._shared(state, counts, search, memory)
+        if (group := self._sets_to_explore(state, counts, memory)) is not None:
+            return self._explore(state, counts, search, memory, group)
+        return self._share(state, counts, search, memory)
 
-    def _exploring(self, state: State, counts: PlayCounts, memory: Memory) -> list[int] | None:
+    def _sets_to_explore(self, state: State, counts: PlayCounts, memory: Memory) -> list[int] | None:
         """Return the sets that explore next; None once exploration is over."""
         outstanding = [order.controls for order in state.pending if order.controls is not None]
         for i, control_set in enumerate(state.domain.control_sets):
@@ -167,13 +167,13 @@ class SubsetFront(GainPolicy):
                 return group
         return None
 
-    def _explored(
+    def _explore(
         self, state: State, counts: PlayCounts, search: ControlSetSearch, memory: Memory, group: list[int]
     ) -> Decision:
         """Return the next play of a group of sets."""
         turn = _TURNS[int(counts.since(memory["begun"]).plays[group].sum()) % len(_TURNS)]
         if turn == "sceptical":
-            belief = doubting(state.belief)
+            belief = make_sceptical(state.belief)
             precision = Precision(belief) if belief.size else None
             search.expected = [
                 Expected(belief, over.samples, over.controls, precision) for over in search.expected
@@ -184,14 +184,14 @@ class SubsetFront(GainPolicy):
         why = {"phase": "exploration", "turn": turn, "sets": sets_described(counts, memory["promises"])}
         return self.play(state, counts, ranked(self.in_gains(state, proposals.values())), memory, **why)
 
-    def _shared(self, state: State, counts: PlayCounts, search: ControlSetSearch, memory: Memory) -> Decision:
+    def _share(self, state: State, counts: PlayCounts, search: ControlSetSearch, memory: Memory) -> Decision:
         """Return the next play of the set whose account holds most."""
         m, costs = len(search.masks), np.nan_to_num(counts.mean_costs())
-        searched = self._searched(counts, memory, m)
+        searched = self._sets_to_search(counts, memory, m)
         proposals = search.highest(_bounding(self.kappa), searched, by_set(memory["bound"]), to_play=True)
         before: list[float | None] = memory["promises"]
         promises = [self.gain(state, proposals[i].value) if i in proposals else before[i] for i in range(m)]
-        reached = self.gain(state, self._reached(search, proposals, memory))
+        reached = self.gain(state, self._best_lower_bound(search, proposals, memory))
         known = {i: promise for i, promise in enumerate(promises) if promise is not None}
         alpha = self.alpha * min(1.0, float(state.spendable) / memory["budget"]) ** 2
         plausible = {
@@ -224,14 +224,16 @@ class SubsetFront(GainPolicy):
         best = Proposal(chosen, best.site, self.gain(state, best.value))
         return self.play(state, counts, [best], memory, **why)
 
-    def _searched(self, counts: PlayCounts, memory: Memory, m: int) -> list[int]:
+    def _sets_to_search(self, counts: PlayCounts, memory: Memory, m: int) -> list[int]:
         """Return the sets to search again: the front, and one of the others in turn."""
         if any(promise is None for promise in memory["promises"]):
             return list(range(m))
         others = [i for i in range(m) if i not in memory["front"]]
         return sorted([*memory["front"], *([others[counts.total % len(others)]] if others else [])])
 
-    def _reached(self, search: ControlSetSearch, proposals: Mapping[int, Proposal], memory: Memory) -> float:
+    def _best_lower_bound(
+        self, search: ControlSetSearch, proposals: Mapping[int, Proposal], memory: Memory
+    ) -> float:
         """Return the largest m - s at remembered settings and at proposals, in model units."""
         highest = -np.inf
         for i, over in enumerate(search.expected):
@@ -254,14 +256,14 @@ class SubsetFront(GainPolicy):
         return search.highest(form, [i], warm, to_play=True).get(i, best)
 
 
-def doubting(belief: Belief) -> Belief:
+def make_sceptical(belief: Belief) -> Belief:
     """Return a sceptical belief from the same readings, less sure of what lies between them.
 
     Examples
     --------
     >>> from fieldbo.belief.kernels import Matern52
     >>> belief = Belief(Matern52([0.4, 0.4], 0.5)).condition_on([[0.1, 0.5]], [1.0], 0.01)
-    >>> doubting(belief).kernel
+    >>> make_sceptical(belief).kernel
     Matern52(length_scales=array([0.2, 0.2]), variance=1.0)
     """
     kernel = belief.kernel
@@ -276,7 +278,7 @@ def _bounding(kappa: float, doubts: bool = False) -> Callable[[Expected], Callab
 
     def form(over: Expected) -> Callable[[Array], WithGradient]:
         if doubts:
-            over = Expected(doubting(over.belief), over.samples, over.controls)
+            over = Expected(make_sceptical(over.belief), over.samples, over.controls)
 
         def bound(x: Array) -> WithGradient:
             if kappa == 0.0:

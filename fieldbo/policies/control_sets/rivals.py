@@ -64,10 +64,8 @@ class _BoundPolicy(ControlSetPolicy):
 class UCBPSQ(_BoundPolicy):
     """Play the largest upper confidence bound over all sets, regardless of cost (Hayashi et al. 2022)."""
 
-    def suggest(self, state: State, memory: Memory) -> Decision:
+    def decide(self, state: State, memory: Memory) -> Decision:
         """Return the settings of the largest E[u] over all control sets."""
-        if stop := self.nothing_left(state, memory):
-            return stop
         memory, counts, _ = self.begun(state, memory)
         proposals, memory = self.bounds(state, range(len(state.domain.control_sets)), memory)
         return self.play(state, counts, ranked(proposals.values()), memory)
@@ -83,10 +81,8 @@ class TSPSQ(ControlSetPolicy):
     features: PositiveInt = 512
     """Number of random Fourier features of a draw."""
 
-    def suggest(self, state: State, memory: Memory) -> Decision:
+    def decide(self, state: State, memory: Memory) -> Decision:
         """Return the settings where the draw's expectation is highest over all control sets."""
-        if stop := self.nothing_left(state, memory):
-            return stop
         search = ControlSetSearch(state, self.samples, self.candidates)
         draw = Draw.of(state.belief, self.features, state.rng)
         proposals = search.highest(draw.averaged, range(len(search.expected)), to_play=True)
@@ -197,10 +193,8 @@ class UCBCVS(_BoundPolicy):
     plays: NonNegativeInt = 200
     """Number of plays after which the tolerance is 0."""
 
-    def suggest(self, state: State, memory: Memory) -> Decision:
+    def decide(self, state: State, memory: Memory) -> Decision:
         """Return the settings of the largest E[u] in the cheapest sets that come close to the highest."""
-        if stop := self.nothing_left(state, memory):
-            return stop
         memory, counts, chosen = self.begun(state, memory)
         proposals, memory = self.bounds(state, range(len(state.domain.control_sets)), memory)
         if not proposals:
@@ -264,10 +258,8 @@ class ETC(_BoundPolicy):
     plays: PositiveInt = 50
     """Number of plays of each group."""
 
-    def suggest(self, state: State, memory: Memory) -> Decision:
+    def decide(self, state: State, memory: Memory) -> Decision:
         """Return the settings of the largest E[u] in the group whose turn it is."""
-        if stop := self.nothing_left(state, memory):
-            return stop
         (memory, counts, chosen), groups = self.begun(state, memory), groups_by_size(state.domain)
         group = group_at(chosen + len(state.pending), [self.plays] * len(groups))
         sets = range(len(state.domain.control_sets)) if group is None else groups[group]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, frozen_array
-from fieldbo._numerics.climb import climbed_together
+from fieldbo._numerics.climb import climb_together
 from fieldbo.domain.controls import halton
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.search import around
@@ -86,7 +86,7 @@ class ControlSetSearch:
         best = belief.sites[np.argsort(-belief.mean_at_sites(), kind="stable")[:_BEST_SITES]]
         places = np.unique(best.reshape(-1, self.domain.dimension), axis=0)
         self.candidates = around(self.domain, state.rng, candidates, places)
-        self.rejected = _rejected(state)
+        self.rejected = _rejected_settings(state)
         self.belief = belief
         self.some_known = bool(known_exactly(belief, belief.sites, belief.noise_variances).any())
 
@@ -121,7 +121,7 @@ class ControlSetSearch:
         if not numbers:
             return {}
         which = np.array(numbers)
-        points, values = self._climbed(function, which, np.concatenate(starts), _ROUNDS)
+        points, values = self._climb(function, which, np.concatenate(starts), _ROUNDS)
         if exact is not None:
             exact = self._avoiding(exact, to_play)
             distinct = self._distinct(which, points, values)
@@ -131,7 +131,7 @@ class ControlSetSearch:
         first = [max(np.flatnonzero(which == i), key=values.__getitem__) for i in dict.fromkeys(numbers)]
         which, points, values = which[first], points[first], values[first]
         if exact is not None:
-            points, values = self._climbed(exact, which, points, _LAST_ROUNDS)
+            points, values = self._climb(exact, which, points, _LAST_ROUNDS)
         return {
             int(i): Proposal(int(i), np.where(self.masks[i], point, np.nan), float(value))
             for i, point, value in zip(which, points, values, strict=True)
@@ -196,7 +196,7 @@ class ControlSetSearch:
         seen |= self.best(cheap, [mean.number for mean in others if mean.value > least], warm)
         exact = [(float(self.expected[i].bound(best.site, -kappa)[0]), -i) for i, best in seen.items()]
         top = seen[-max(exact)[1]]
-        point, value = self._climbed(
+        point, value = self._climb(
             self._avoiding(lambda i, x: self.expected[i].bound_with_gradient(x, -kappa)),
             np.array([top.number]),
             np.nan_to_num(top.site)[None],
@@ -221,7 +221,7 @@ class ControlSetSearch:
             starts = np.concatenate([starts, np.where(self.masks[i], settings_array(warm), starts[0])[None]])
         return np.where(self.masks[i], starts, self.domain.low)
 
-    def _climbed(
+    def _climb(
         self, function: SetFunction, which: NDArray[np.int64], starts: Array, rounds: int
     ) -> tuple[Array, Array]:
         """Climb from all starts together, each in its own control set."""
@@ -235,7 +235,7 @@ class ControlSetSearch:
                 values[in_set], gradients[in_set] = function(int(i), points[in_set])
             return values, gradients
 
-        return climbed_together(together, starts, low, high, rounds)
+        return climb_together(together, starts, low, high, rounds)
 
     def _distinct(self, which: NDArray[np.int64], points: Array, values: Array) -> list[int]:
         """Return the climbs that ended away from every better one of the same set."""
@@ -267,8 +267,7 @@ class ControlSetSearch:
         return avoiding
 
 
-def _rejected(state: State) -> dict[int, list[Array]]:
-    """Return the rejected settings, by control set."""
+def _rejected_settings(state: State) -> dict[int, list[Array]]:
     rejected: dict[int, list[Array]] = {}
     for event in state.history:
         order = state.orders.get(event.order) if isinstance(event, Rejected) else None

@@ -46,7 +46,7 @@ class Bounds(NamedTuple):
     reset: bool
 
 
-def updated_bounds(lcb: float, ucb: ArrayLike, lcb_now: float, ucb_now: ArrayLike, alpha: float) -> Bounds:
+def update_bounds(lcb: float, ucb: ArrayLike, lcb_now: float, ucb_now: ArrayLike, alpha: float) -> Bounds:
     """Intersect bounds with the present ones (lines 14 to 20).
 
     Parameters
@@ -62,9 +62,9 @@ def updated_bounds(lcb: float, ucb: ArrayLike, lcb_now: float, ucb_now: ArrayLik
 
     Examples
     --------
-    >>> updated_bounds(1.0, [1.5, 0.95, 0.85], 1.1, [1.4, 1.2, 1.0], 0.1).plausible
+    >>> update_bounds(1.0, [1.5, 0.95, 0.85], 1.1, [1.4, 1.2, 1.0], 0.1).plausible
     [0]
-    >>> updated_bounds(2.0, [1.5, 1.2, 0.9], 1.0, [1.4, 1.3, 0.8], 0.05)[2:]
+    >>> update_bounds(2.0, [1.5, 1.2, 0.9], 1.0, [1.4, 1.3, 0.8], 0.05)[2:]
     ([0, 1], True)
     """
     now = np.asarray(ucb_now, dtype=float)
@@ -247,12 +247,12 @@ class Subsets(GainPolicy):
         lcb_now = self.gain(state, highest.value)
         memory = {**memory, "lower": remember(memory["lower"], seen)}
         if exploring:
-            return self._explored(state, counts, search, memory, lcb_now, plays % m)
+            return self._explore(state, counts, search, memory, lcb_now, plays % m)
         if memory["explored"] is None:
             memory = {**memory, "explored": chosen.total}
-        return self._exploited(state, counts, search, memory, lcb_now)
+        return self._exploit(state, counts, search, memory, lcb_now)
 
-    def _explored(
+    def _explore(
         self,
         state: State,
         counts: PlayCounts,
@@ -272,7 +272,7 @@ class Subsets(GainPolicy):
         why = {"phase": "exploration", "alpha": self.alpha, "lcb": lcb, "sets": sets_described(counts, ucb)}
         return self.play(state, counts, self.in_gains(state, proposals.values()), memory, **why)
 
-    def _exploited(
+    def _exploit(
         self, state: State, counts: PlayCounts, search: ControlSetSearch, memory: Memory, lcb_now: float
     ) -> Decision:
         """Return the next play of the cheapest sets that may be good enough (lines 13 to 26)."""
@@ -283,12 +283,12 @@ class Subsets(GainPolicy):
         # A set that the bounds have ruled out stays out, whatever its present bound, unless all are out.
         open_sets = np.flatnonzero(ucb > (1.0 - alpha) * max(lcb, lcb_now)).tolist()
         proposals = search.upper(self.kappa, open_sets, by_set(memory["upper"]))
-        bounds = updated_bounds(lcb, ucb, lcb_now, self._gains(state, proposals, ucb), alpha)
+        bounds = update_bounds(lcb, ucb, lcb_now, self._gains(state, proposals, ucb), alpha)
         if bounds.reset:
             rest = [i for i in range(m) if i not in proposals]
             proposals |= search.upper(self.kappa, rest, by_set(memory["upper"]))
             now = self._gains(state, proposals, np.full(m, -np.inf))
-            bounds = updated_bounds(lcb, ucb, lcb_now, now, alpha)
+            bounds = update_bounds(lcb, ucb, lcb_now, now, alpha)
             if not bounds.plausible:  # values fall below `worst`: keep the set of the highest bound
                 bounds = bounds._replace(plausible=[int(np.argmax(bounds.ucb))])
         prices = cost_bounds(counts.costs, counts.plays, counts.total + 1)

@@ -46,7 +46,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Stop
 from fieldbo.policies.choice import PerCost, best_affordable, needs_declared_costs
 from fieldbo.policies.contract import Decision, Memory, State
-from fieldbo.policies.level_set.risk import ByRisk, Risk, drop_of, floored
+from fieldbo.policies.level_set.risk import ByRisk, Risk, drop_of, floored, rows_at
 from fieldbo.validation import settings
 
 _MOST_T = 5.0  # sites beyond it count as classified, see `Risk`
@@ -84,7 +84,7 @@ def expected_entropy_drop(t: ArrayLike, q: ArrayLike) -> Array:
     array([0.193, 0.693, 0.036])
     """
     t, q = np.broadcast_arrays(np.atleast_1d(np.asarray(t, dtype=float)), np.asarray(q, dtype=float))
-    return drop_of(_rows_at(_entropy_table(), np.abs(t)), q)
+    return drop_of(rows_at(_entropy_table(), np.abs(t) * _PER_UNIT), q)
 
 
 def _entropy(x: Array) -> Array:
@@ -118,14 +118,6 @@ def _error_table() -> Array:
     t = np.arange(int(_MOST_T * _PER_UNIT) + 2) / _PER_UNIT
     drop = expected_error_drop(t[:, None], q[None])
     return np.where(drop > _LEAST, drop, 0.0)
-
-
-def _rows_at(table: Array, t: Array) -> Array:
-    """Return the rows of a table at each of `t` (R,), interpolated."""
-    at = np.clip(t * _PER_UNIT, 0.0, len(table) - 1.0)
-    below = np.minimum(at.astype(int), len(table) - 2)
-    share = (at - below)[:, None]
-    return np.asarray((1.0 - share) * table[below] + share * table[below + 1])
 
 
 def unclassified(surface: Surface, threshold: float) -> Risk:
@@ -179,7 +171,7 @@ class GlobalSUR(LookAhead):
         """Return the expected drop of the number of misclassified sites, (N,)."""
         from fieldbo.policies.level_set._look_ahead_loops import add_from_rows
 
-        rows = _rows_at(_error_table(), risk.t).astype(np.float32)
+        rows = rows_at(_error_table(), risk.t * _PER_UNIT).astype(np.float32)
         share, scale = _in_units(surface, risk, noise)
         sums = np.zeros(surface.size)
         for some, C, at in surface.lookahead.covariances(surface.solved, risk.members):
@@ -198,7 +190,7 @@ class GlobalMI(LookAhead):
         """Return the expected drop of the sum of the sites' entropies, (N,), in nats."""
         from fieldbo.policies.level_set._risk_loops import add_drops
 
-        R = _rows_at(_entropy_table(), risk.t).astype(np.float32)
+        R = rows_at(_entropy_table(), risk.t * _PER_UNIT).astype(np.float32)
         share, scale = _in_units(surface, risk, noise)
         sums = np.zeros(surface.size)
         for some, C, at in surface.lookahead.covariances(surface.solved, risk.members):
@@ -248,7 +240,6 @@ def expected_size(changes: Array) -> Array:
 
 
 def _density(z: Array) -> Array:
-    """Return the standard normal density at z."""
     return np.asarray(np.exp(-0.5 * np.square(z)) / np.sqrt(2.0 * np.pi))
 
 

@@ -60,8 +60,12 @@ def coefficients_at(t: Array) -> Array:
 
     With them, `drop_of` errs by less than 3e-6. Beyond t = 6, they are those at 6.
     """
-    table = _coefficients()
-    at = np.clip(t * _PER_UNIT, 0.0, len(table) - 1.0)
+    return rows_at(_coefficients(), t * _PER_UNIT)
+
+
+def rows_at(table: Array, at: Array) -> Array:
+    """Return the rows of a table (., k) at each of `at` (R,), counted in rows and interpolated, (R, k)."""
+    at = np.clip(at, 0.0, len(table) - 1.0)
     below = np.minimum(at.astype(int), len(table) - 2)
     share = (at - below)[:, None]
     return np.asarray((1.0 - share) * table[below] + share * table[below + 1])

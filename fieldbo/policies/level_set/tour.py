@@ -26,7 +26,7 @@ from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.choice import best_pair, leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.policies.level_set.risk import ByRisk, Risk, coefficients_at, drop_of, floored
-from fieldbo.policies.tour_plan import LEAST_SHARE, TourCosts, planned
+from fieldbo.policies.tour_plan import LEAST_SHARE, TourCosts, plan_tour
 from fieldbo.validation import settings
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ class Tour(ByRisk):
         drops = Drops.of(state)
         if drops.answered:
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, drops.why)
-        if not _travels(state):
+        if not _travel_costs(state):
             return drops.best_per_cost(state, memory)
         first = self._stops(state, drops, memory, 1)
         if first and state.sensor.along is not None and drops.best_rate(state) > first[0].why["score"]:
@@ -313,13 +313,15 @@ class Tour(ByRisk):
         cost, sites = state.cost, state.domain.sites
         assert cost is not None
         sampling = np.stack([cost.sampling_cost(sites, level) for level in state.levels], axis=1)
-        rows, levels = _promising(drops, sampling, state.at_levels(state.costs))
+        rows, levels = _choose_stops(drops, sampling, state.at_levels(state.costs))
         if not len(rows) or not len(drops.risk.members):
             return []
         places = np.concatenate([state.position[None], sites[rows]])
         travel = cost.travel(places, places, state.time_s)
         costs = TourCosts(travel, state.return_cost(places), sampling[rows, levels], state.spendable)
-        tour = planned(Outlook(state.surface, drops.risk, rows, drops.noise[rows, levels]), costs, self.stops)
+        tour = plan_tour(
+            Outlook(state.surface, drops.risk, rows, drops.noise[rows, levels]), costs, self.stops
+        )
         gain, decisions = tour.gain, list[Decision]()
         if tour.stops and state.sensor.along is not None:
             gain = on_a_tour(state, drops.risk, drops.noise[:, 0], rows[tour.stops])
@@ -333,13 +335,12 @@ class Tour(ByRisk):
         return decisions
 
 
-def _travels(state: State) -> bool:
-    """Return True if travel to any site costs something."""
+def _travel_costs(state: State) -> bool:
     assert state.cost is not None
     return bool(state.cost.travel(state.position, state.domain.sites, state.time_s).any())
 
 
-def _promising(drops: Drops, sampling: Array, costs: Array) -> tuple[Whole, Whole]:
+def _choose_stops(drops: Drops, sampling: Array, costs: Array) -> tuple[Whole, Whole]:
     """Return the sites and levels (W,) of the candidates for a stop.
 
     The best by gain per cost of the move, and the best of those worth a stop if they needed no detour.

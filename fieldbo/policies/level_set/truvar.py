@@ -79,7 +79,7 @@ def beta_in_theory(n_candidates: int, spent: float, least_cost: float, delta: fl
     return float(2.0 * np.log(n_candidates * steps**2 * np.pi**2 / (6.0 * delta)))
 
 
-def updated_sets(
+def update_sets(
     mu: Array, s: Array, h: float | tuple[float, float], beta: float, before: Sets, *, monotone: bool
 ) -> Sets:
     """Return the sets after classifying by the bounds ``mu +- sqrt(beta) s`` (eqs. 6 and 7); ties stay in M.
@@ -128,7 +128,7 @@ def potential_maximisers(mu: Array, s: Array, beta: float, among: Mask | None = 
     return np.asarray(open_sites & (mu + width >= (mu - width)[open_sites].max()))
 
 
-def advanced_epoch(
+def advance_epoch(
     s: Array,
     M: Mask,
     epoch: Epoch,
@@ -348,7 +348,7 @@ class TruVaR(Policy):
         afresh = state.rebuilt or not memory["monotone"]
         sd = state.surface.sd
         sets = self._sets(state, sd, epoch.beta, before, monotone=not afresh)
-        epoch = advanced_epoch(
+        epoch = advance_epoch(
             sd,
             sets.M,
             epoch,
@@ -366,13 +366,13 @@ class TruVaR(Policy):
             M = potential_maximisers(mu, sd, beta, before.M if monotone else None)
             return Sets(M, np.zeros_like(M), ~M)
         h = threshold_bounds(mu, sd, state.threshold_if, beta)
-        return updated_sets(mu, sd, h, beta, before, monotone=monotone)
+        return update_sets(mu, sd, h, beta, before, monotone=monotone)
 
     def suggest(self, state: State, memory: Memory) -> Decision:
         """Return the pair of the largest reduction per unit of cost; Stop when nothing is in question."""
         sets, epoch = self._recall(memory, state.domain.size)
         why = self._why(sets, epoch)
-        if self._answered(state, sets):
+        if self._is_answered(state, sets):
             return Decision(Stop(EndReason.QUESTION_ANSWERED), memory, why)
         reduction = self._reduction(state, sets, epoch)
         scores = reduction.scores(state.surface)
@@ -380,12 +380,12 @@ class TruVaR(Policy):
             scores[~sets.M] = -np.inf
         decision = best_pair(state, scores, reduction.able, memory, **why)
         keeps_to_sites = not state.domain.continuous or self.within or self.anticipate
-        return decision if keeps_to_sites else self._polished(state, reduction, decision)
+        return decision if keeps_to_sites else self._polish(state, reduction, decision)
 
     def suggest_batch(self, state: State, memory: Memory, k: int) -> list[Decision] | None:
         """Return the first `k` steps of the greedy cover, each at its cost from the present position."""
         sets, epoch = self._recall(memory, state.domain.size)
-        if self._answered(state, sets):
+        if self._is_answered(state, sets):
             return None
         chosen = self._reduction(state, sets, epoch).batch(state.surface, k)
         why = self._why(sets, epoch)
@@ -401,7 +401,7 @@ class TruVaR(Policy):
     def _why(self, sets: Sets, epoch: Epoch) -> dict[str, Any]:
         return {"epoch": epoch.i, "beta": epoch.beta, "eta": epoch.eta, "unclassified": int(sets.M.sum())}
 
-    def _answered(self, state: State, sets: Sets) -> bool:
+    def _is_answered(self, state: State, sets: Sets) -> bool:
         if not state.steps or state.provisional:
             return False
         if isinstance(state.question, Optimum):
@@ -422,7 +422,7 @@ class TruVaR(Policy):
             return whole
         return Anticipation(**vars(whole), leaves_below=_leaves_below(state, epoch.beta))
 
-    def _polished(self, state: State, reduction: Reduction, decision: Decision) -> Decision:
+    def _polish(self, state: State, reduction: Reduction, decision: Decision) -> Decision:
         """Return the decision for the best point near the chosen representer of a continuous domain."""
         from scipy.optimize import minimize
 

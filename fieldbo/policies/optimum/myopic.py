@@ -87,7 +87,7 @@ def maximum_quantiles(mu: Array, s: Array, shares: Array) -> Array:
     return np.asarray(0.5 * (low + high))
 
 
-def drawn_maxima(mu: Array, s: Array, n: int, rng: np.random.Generator, least: float) -> Array:
+def draw_maxima(mu: Array, s: Array, n: int, rng: np.random.Generator, least: float) -> Array:
     """Return `n` draws (n,) of the field's maximum (Wang and Jegelka 2017).
 
     From the Gumbel distribution whose quartiles are those of the maximum of independent sites.
@@ -102,7 +102,7 @@ def drawn_maxima(mu: Array, s: Array, n: int, rng: np.random.Generator, least: f
 
     Examples
     --------
-    >>> drawn_maxima(np.zeros(50), np.full(50, 0.1), 3, np.random.default_rng(0), least=0.0).round(2)
+    >>> draw_maxima(np.zeros(50), np.full(50, 0.1), 3, np.random.default_rng(0), least=0.0).round(2)
     array([0.21, 0.25, 0.33])
     """
     first, median, third = maximum_quantiles(mu, s, np.array([0.25, 0.5, 0.75]))
@@ -209,6 +209,6 @@ class MaxValueEntropySearch(ForOptimum):
         mu, s = state.surface.mean, state.surface.sd
         best = int(np.argmax(mu))
         least = float(mu[best] + _CLEAR * np.sqrt(reading_noise(state, self.level)[best]))
-        maxima = drawn_maxima(mu, s, self.samples, state.rng, least)
+        maxima = draw_maxima(mu, s, self.samples, state.rng, least)
         scores = max_value_entropy(mu, s, maxima)
         return self.best(state, scores, memory, expected_maximum=float(maxima.mean()))

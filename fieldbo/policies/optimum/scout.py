@@ -37,7 +37,15 @@ from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason
 from fieldbo.policies.candidates import climbed, over_candidates, readable, reading_noise
 from fieldbo.policies.contract import Decision, Memory, State
-from fieldbo.policies.tour_plan import Planned, PlansTours, Stops, planned, step_price
+from fieldbo.policies.tour_plan import (
+    Planned,
+    PlansTours,
+    Stops,
+    draw_by_lot,
+    highest_of,
+    plan_tour,
+    step_price,
+)
 from fieldbo.validation import settings
 
 _SEEN = 0.5  # of what hides would be found by a reading that covers it
@@ -254,7 +262,7 @@ class Scout(PlansTours):
         surface = over_candidates(state, self.candidates)
         if isinstance(surface, EndReason):
             return surface
-        view = _seen_from(state, surface)
+        view = _view_from(state, surface)
         stops = _Drawing(state, surface, view).stops()
         if not len(stops.sites):
             return EndReason.BATTERY_SPENT
@@ -265,7 +273,7 @@ class Scout(PlansTours):
             places = view.believed.over(np.concatenate([stops.sites, view.best[:1]]))
             tells = Tells(places, stops.noise, view.slack)
         worth = Worth(covers, tells)
-        tour = planned(worth, costs, int(min(_STOPS, max(1, state.steps_left))))
+        tour = plan_tour(worth, costs, int(min(_STOPS, max(1, state.steps_left))))
         if not tour.stops:
             tour = _best_single(worth, costs.travel[0, 1:] + stops.sampling)
         why = {
@@ -276,18 +284,18 @@ class Scout(PlansTours):
         return stops.decisions(state, memory, tour, k, why)
 
 
-def _seen_from(state: State, surface: Surface) -> _View:
+def _view_from(state: State, surface: Surface) -> _View:
     """Return what is covered, and what is believed over the candidates of a surface."""
     belief, domain = state.belief, state.domain
     s = float(np.sqrt(np.median(state.at_levels(state.noise).min(axis=1))))
     s = max(s, _EXACT * float(np.sqrt(np.median(state.surface.process_variance))))
-    spacing, left = _supplied(state)
+    spacing, left = _spacing_and_share_left(state)
     readings = Readings.of(domain, belief.sites, belief.values, belief.noise_variances, s)
     covering = Covering(domain, readings, spacing, plain=state.provisional)
     if covering.plain:
         return _View(covering, None, np.empty((0, domain.dimension)), 0.0, 1.0)
     excess = max(covering.tail, 3.0 * s / float(np.log(readings.size + 2))) * min(1.0, left / _LAST) ** 2
-    other = Surface(bounded(belief, domain, covering), surface.candidates)
+    other = Surface(bound_belief(belief, domain, covering), surface.candidates)
     believed = Mixture((surface, other), covering.level)
     return _View(covering, believed, _best(believed), 0.0 if left < _LAST else _SLACK * s, excess)
 
@@ -309,7 +317,7 @@ def _best(believed: Mixture) -> Array:
     return places[[int(np.argmax(mean)) for mean in means]]
 
 
-def _supplied(state: State) -> tuple[float, float]:
+def _spacing_and_share_left(state: State) -> tuple[float, float]:
     """Return the spacing of a sweep that would take all that may be spent, and the share that is left.
 
     Whatever is scarcest decides: the battery, the time, or the number of readings. If the question names the
@@ -324,7 +332,7 @@ def _supplied(state: State) -> tuple[float, float]:
     return scarcest_spacing(state.domain, state.question, in_all), left
 
 
-def bounded(belief: Belief, domain: Domain, covering: Covering) -> Belief:
+def bound_belief(belief: Belief, domain: Domain, covering: Covering) -> Belief:
     """Return a belief of the same readings that vouches for no place far from all of them.
 
     Its length scales are at most twice the spacing, and it varies enough for the best reading to be no
@@ -403,19 +411,19 @@ class _Drawing:
             told = np.where(self.able, told, -np.inf)
         for priced in (False, True):
             less = self.log_prices if priced else 0.0
-            drawn.append(_by_lot(hidden - less, _HIDDEN, state.rng))
+            drawn.append(draw_by_lot(hidden - less, _HIDDEN, state.rng))
             if believed is not None:
-                drawn += [_by_lot(told - less, _TOLD, state.rng), _highest(told - less, _TOLD)]
+                drawn += [draw_by_lot(told - less, _TOLD, state.rng), highest_of(told - less, _TOLD)]
                 if state.domain.continuous and self.able.any():
-                    more += self._climbed(believed, *divmod(int(np.argmax(told - less)), K), priced=priced)
+                    more += self._climb(believed, *divmod(int(np.argmax(told - less)), K), priced=priced)
         more += [(x, k) for x in self.view.best for k in state.levels if readable(state, x[None], k)[0]]
         rows, at = np.divmod(np.unique(np.concatenate(drawn)).astype(int), K)
         sites = np.concatenate([self.points[rows], *(point[None] for point, _ in more)])
         at = np.concatenate([at, np.array([level for _, level in more], dtype=int)])
         _, first = np.unique(np.column_stack([sites, at]), axis=0, return_index=True)
-        return self._priced(sites[np.sort(first)], at[np.sort(first)])
+        return Stops.of(state, sites[np.sort(first)], at[np.sort(first)], self.least)
 
-    def _climbed(self, believed: Mixture, row: int, level: int, *, priced: bool) -> list[tuple[Array, int]]:
+    def _climb(self, believed: Mixture, row: int, level: int, *, priced: bool) -> list[tuple[Array, int]]:
         """Return the point to which a climb from one of the points leads, with its level, if there is one."""
 
         def promise(x: Array) -> Array:
@@ -424,30 +432,6 @@ class _Drawing:
 
         point, score = climbed(self.state, promise, self.points[row], level)
         return [(point, level)] if np.isfinite(score) else []
-
-    def _priced(self, sites: Array, at: Whole) -> Stops:
-        """Return stops at sites (W, d) and levels (W,), with their noise and prices."""
-        state, each = self.state, np.arange(len(sites))
-        assert state.cost is not None
-        cost, over = state.cost, Surface(state.belief, sites)
-        noise = state.at_levels(lambda level: reading_noise(state, level, over))[each, at]
-        sampling = state.at_levels(lambda level: cost.sampling_cost(sites, level))[each, at]
-        return Stops(sites, at, noise, np.maximum(sampling + self.step, self.least))
-
-
-def _by_lot(logs: Array, most: int, rng: np.random.Generator) -> Whole:
-    """Return up to `most` indices drawn without replacement, by the logarithms of their weights.
-
-    The largest logarithms after adding Gumbel noise are such a draw.
-    """
-    return _highest(logs + rng.gumbel(size=logs.shape), most)
-
-
-def _highest(logs: Array, most: int) -> Whole:
-    """Return the indices of up to `most` of the largest finite numbers, the first of ties."""
-    flat = logs.ravel()
-    first = np.argsort(-flat, kind="stable")[:most]
-    return first[flat[first] > -np.inf]
 
 
 def _best_single(worth: Worth, costs: Array) -> Planned:

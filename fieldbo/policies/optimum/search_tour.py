@@ -33,7 +33,7 @@ from fieldbo.messages import EndReason
 from fieldbo.policies.acquisition import log_expected_improvement
 from fieldbo.policies.candidates import climbed, over_candidates, reading_noise
 from fieldbo.policies.contract import Decision, Memory, State
-from fieldbo.policies.tour_plan import Planned, PlansTours, Stops, planned, step_price
+from fieldbo.policies.tour_plan import Planned, PlansTours, Stops, draw_by_lot, plan_tour, step_price
 from fieldbo.validation import settings
 
 
@@ -154,18 +154,18 @@ class SearchTour(PlansTours):
         if isinstance(surface, EndReason):
             return surface
         good = _good(state)
-        stops = self._promising(state, surface, float(state.belief.mean(good).max()))
+        stops = self._draw_stops(state, surface, float(state.belief.mean(good).max()))
         if not len(stops.sites):
             return EndReason.BATTERY_SPENT
         costs = stops.costs(state)
         over = Surface(state.belief, np.concatenate([stops.sites, good]))
         outlook = Outlook(over, stops.noise, self.draws, state.rng)
-        tour = planned(outlook, costs, int(min(self.stops, max(1, state.steps_left))))
+        tour = plan_tour(outlook, costs, int(min(self.stops, max(1, state.steps_left))))
         if not tour.stops:
             tour = _best_single(over, stops, costs.travel[0, 1:] + stops.sampling)
         return stops.decisions(state, memory, tour, k, {})
 
-    def _promising(self, state: State, surface: Surface, best: float) -> Stops:
+    def _draw_stops(self, state: State, surface: Surface, best: float) -> Stops:
         """Return candidates for a stop, drawn by the improvement on `best` that a reading of each promises.
 
         Only potential maximisers, if there are any. Half of them are drawn by the improvement, half by that
@@ -192,10 +192,7 @@ class SearchTour(PlansTours):
         for priced in (False, True):
             logs = np.stack([promise(surface, level, priced) for level in levels], axis=1)
             logs = np.where(able, logs, -np.inf)
-            # The largest log weights after adding Gumbel noise are a weighted draw without replacement.
-            keys = (logs + state.rng.gumbel(size=logs.shape)).ravel()
-            first = np.argsort(-keys, kind="stable")[:_PLACES]
-            drawn.append(first[keys[first] > -np.inf])
+            drawn.append(draw_by_lot(logs, _PLACES, state.rng))
             if state.domain.continuous and able.any():
                 row, level = divmod(int(np.argmax(logs)), len(levels))
 
@@ -208,10 +205,7 @@ class SearchTour(PlansTours):
         rows, at = np.divmod(np.union1d(*drawn), len(levels))
         sites = np.concatenate([surface.candidates[rows], *(point[None] for point, _ in tops)])
         at = np.concatenate([at, np.array([level for _, level in tops], dtype=int)])
-        over, each = Surface(state.belief, sites), np.arange(len(sites))
-        noise = state.at_levels(lambda level: reading_noise(state, level, over))[each, at]
-        sampling = state.at_levels(lambda level: cost.sampling_cost(sites, level))[each, at]
-        return Stops(sites, at, noise, sampling + step)
+        return Stops.of(state, sites, at)
 
 
 def _good(state: State) -> Array:

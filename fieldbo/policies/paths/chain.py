@@ -153,7 +153,7 @@ class Chain:
             if np.linalg.norm(at[0] - start) <= self.spacing * (1 + _SLACK / 4):
                 break
         else:
-            at = self._stretched(at)
+            at = self._stretch(at)
         return np.clip(at / scale, self.low, self.high)
 
     @staticmethod
@@ -168,7 +168,7 @@ class Chain:
                 points[n] = row
             before, limit = row, longest
 
-    def _stretched(self, points: Array) -> Array:
+    def _stretch(self, points: Array) -> Array:
         """Return the points blended with the straight chain, as little as makes every link short enough.
 
         `points` are scaled by the rates. Links are convex in the points, and those of the straight chain fit.
@@ -187,7 +187,7 @@ class Chain:
         return blended
 
 
-def resized(chain: Chain, points: Array, count: int) -> Array:
+def resize(chain: Chain, points: Array, count: int) -> Array:
     """Return `count` points (count, d) along the same way as `points` (m, d) with m of at least 1.
 
     Points are added in the middle of the longest link, or left out where that changes the way least.
@@ -266,10 +266,10 @@ def _tour(chain: Chain, points: Array) -> Array:
         order = np.insert(order, int(np.argmin(added)) + 1, far)
         near = np.minimum(near, gaps[:m, far])
         near[far] = -1.0  # done
-    return points[_shortened(gaps, order)[1:-1]]
+    return points[_shorten(gaps, order)[1:-1]]
 
 
-def _shortened(gaps: Array, order: NDArray[np.intp]) -> NDArray[np.intp]:
+def _shorten(gaps: Array, order: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the order with stretches reversed as long as that shortens it; both ends stay."""
     for _ in range(20 * len(order)):
         here, there = order[:-1], order[1:]

@@ -21,11 +21,12 @@ from fieldbo.costs.base import CostModel
 from fieldbo.costs.cells import Modular
 from fieldbo.costs.on_the_way import spacing_m
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.places import check_place
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason, Event, Observation, Query, Recharge, Stop
 from fieldbo.policies.choice import needs_declared_costs
 from fieldbo.policies.contract import THIS_POLICY, Decision, Memory, Policy, State
-from fieldbo.policies.paths.chain import Chain, Objective, first_plan, improved, resized, tours
+from fieldbo.policies.paths.chain import Chain, Objective, first_plan, improved, resize, tours
 from fieldbo.policies.paths.loss import (
     Everywhere,
     Importance,
@@ -103,7 +104,7 @@ class Prices:
         """
         sample = float(cost.sampling_cost(domain.sites, level).mean())
         rates = cost.straight_rates
-        rates = _probed(cost, domain) if rates is None else np.array(rates, dtype=float)
+        rates = _probe_rates(cost, domain) if rates is None else np.array(rates, dtype=float)
         longest = float((rates * domain.extent).max())
         if longest == 0:
             return cls(1.0 / domain.extent, sample, free=True)
@@ -174,7 +175,7 @@ class Budget:
         return float(np.sqrt(len(self.prices.rates)))
 
 
-def _probed(cost: CostModel, domain: Domain) -> Array:
+def _probe_rates(cost: CostModel, domain: Domain) -> Array:
     """Return the rates (d,) of short moves along each axis."""
     starts = domain.sites[np.linspace(0, domain.size - 1, min(_PROBES, domain.size)).astype(int)]
     rates = np.zeros(domain.dimension)
@@ -259,7 +260,7 @@ class InformativePath(Policy):
                 where="policy.kind",
             )
         if self.destination is not None:
-            domain.check_place("destination", np.array(self.destination), "policy.destination")
+            check_place(domain, "destination", np.array(self.destination), "policy.destination")
 
     def start(self, state: State) -> Memory:
         """Begin without a plan.
@@ -301,16 +302,18 @@ class InformativePath(Policy):
         loss = RemainingLoss(state.belief, sites, self._importance(state), noise, counts)
         unit = 1.0 if self.weight == "misclassified" else float(state.surface.process_variance.max())
         if loss.now <= _ANSWERED * unit * counts.sum():
-            return self._last(state, memory, EndReason.QUESTION_ANSWERED)
+            return self._go_to_end(state, memory, EndReason.QUESTION_ANSWERED)
         planned = (
-            self._first(state, budget, loss) if memory is None else self._next(state, memory, budget, loss)
+            self._plan_first(state, budget, loss)
+            if memory is None
+            else self._plan_again(state, memory, budget, loss)
         )
         site = None
         if planned is not None:
             plan = _free(state.domain, planned[0])
             site = self._site(state, plan[0])
         if planned is None or site is None:
-            return self._last(state, memory)
+            return self._go_to_end(state, memory)
         chain = planned[1]
         detour = _detour(state, plan, budget)
         memory = {"plan": plan[1:].tolist(), "spacing": chain.spacing, "detour": detour}
@@ -348,7 +351,7 @@ class InformativePath(Policy):
             left -= float(state.cost.sampling_cost(end[None], self.level)[0])
         return Budget(max(left, 0.0), Prices.of(state.cost, state.domain, self.level), state.position, end)
 
-    def _first(self, state: State, budget: Budget, loss: RemainingLoss) -> tuple[Array, Chain] | None:
+    def _plan_first(self, state: State, budget: Budget, loss: RemainingLoss) -> tuple[Array, Chain] | None:
         """Return the first plan (m, d), and the limits of its chain; None if no reading is affordable."""
         domain, rng = state.domain, state.rng
         among = None if domain.clear else domain.sites
@@ -376,7 +379,7 @@ class InformativePath(Policy):
         plan, _ = first_plan(objective, best, tours(best, rng, self.starts, among), self.first_iterations)
         return plan, best
 
-    def _next(
+    def _plan_again(
         self, state: State, memory: Memory, budget: Budget, loss: RemainingLoss
     ) -> tuple[Array, Chain] | None:
         """Return the rest of the last plan, improved, and its chain; None if no reading is affordable."""
@@ -387,7 +390,7 @@ class InformativePath(Policy):
         if not chains:
             return None
         chain = chains[0]
-        plan = resized(chain, plan if len(plan) else state.position[None], chain.count)
+        plan = resize(chain, plan if len(plan) else state.position[None], chain.count)
         return improved(self._objective(state, loss, chain), chain, plan, self.iterations)[0], chain
 
     def _objective(self, state: State, loss: RemainingLoss, chain: Chain) -> Objective:
@@ -450,7 +453,7 @@ class InformativePath(Policy):
             and self._reaches_end(state, point[None])[0]
         )
 
-    def _last(self, state: State, memory: Memory, why: EndReason = EndReason.BATTERY_SPENT) -> Decision:
+    def _go_to_end(self, state: State, memory: Memory, why: EndReason = EndReason.BATTERY_SPENT) -> Decision:
         """Return the query at the destination if it is still to come; otherwise a Stop, and `why`."""
         end = self._end(state)
         if end is not None and state.home is None and not np.array_equal(state.position, end):
@@ -462,7 +465,6 @@ class InformativePath(Policy):
 
 
 def _most_readings(state: State) -> int:
-    """Return how many readings can be planned at most."""
     return int(max(1, min(state.steps_left, COUNTS[-1])))
 
 

@@ -207,14 +207,14 @@ class RemainingLoss:
 
     def after(self, points: Array) -> Array:
         """Return the variance (N,) at the sites after readings at `points` (m, d)."""
-        return self._evaluated(points)[0]
+        return self._evaluate(points)[0]
 
     def __call__(self, points: Array, noise_variances: Array | None = None) -> tuple[float, Array]:
         """Return the loss after readings at `points` (m, d), and its gradient (m, d).
 
         `noise_variances` (m,) may differ from that of one reading, if some stand for several.
         """
-        after, a, half, slopes = self._evaluated(points, noise_variances)
+        after, a, half, slopes = self._evaluate(points, noise_variances)
         losses, g = self._importance.loss(self.mean, self.before, after)
         weighted = a * (g * self._counts)
         columns = [-2.0 * weighted]
@@ -224,7 +224,7 @@ class RemainingLoss:
         columns.append(2.0 * weighted @ a.T)  # k(Q, Q) changes by rows and by columns
         return float(losses @ self._counts), slopes(np.hstack(columns))
 
-    def _evaluated(
+    def _evaluate(
         self, points: Array, noise_variances: Array | None = None
     ) -> tuple[Array, Array, Array, Slopes]:
         """Return `after` (N,), a (m, N), L^-1 k(X, Q) (n, m), and the slopes of the prior's covariances."""
@@ -238,12 +238,12 @@ class RemainingLoss:
             half = dtrtrs(self._factor, covariances[:, N:-m].T, lower=1)[0]
             between -= half.T @ half
             across = across - half.T @ self._half
-        a = dpotrs(_factored(between), across, lower=1)[0]
+        a = dpotrs(_factor_of(between), across, lower=1)[0]
         explained = np.einsum("ms,ms->s", across, a)
         return np.maximum(self.before - explained, _LEAST * self.before), a, half, slopes
 
 
-def _factored(covariance: Array) -> Array:
+def _factor_of(covariance: Array) -> Array:
     """Return the lower Cholesky factor of a covariance matrix (m, m), with as little jitter as it takes."""
     largest = float(covariance.diagonal().max())
     for jitter in _JITTERS:

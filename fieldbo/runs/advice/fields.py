@@ -20,9 +20,9 @@ from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.averaged import AveragedSurface
+from fieldbo.belief.hyperparameters import Hyperparameters, ModelKernel
 from fieldbo.belief.kernels import Kernel
 from fieldbo.belief.mean_functions import PriorMean
-from fieldbo.belief.model import Hyperparameters, ModelKernel
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import ShareOfMaximum
 from fieldbo.belief.surface import Surface

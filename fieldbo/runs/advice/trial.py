@@ -20,7 +20,8 @@ from fieldbo.errors import FieldboError, InputError
 from fieldbo.messages import Event, Observation
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.load import load_mission
-from fieldbo.mission.mission import Mission, VehicleSpec
+from fieldbo.mission.mission import Mission
+from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.results.answers import ANSWERS
 from fieldbo.results.curve import Scorer, Step
 from fieldbo.results.metrics import score_at_costs
@@ -174,7 +175,7 @@ def with_capacity(vehicle: VehicleSpec, capacity: float) -> VehicleSpec:
 
     Examples
     --------
-    >>> from fieldbo.mission.mission import Recharging
+    >>> from fieldbo.mission.vehicle_spec import Recharging
     >>> one = VehicleSpec(battery=60, start=[0.0], home=[0.0])
     >>> several = replace(one, recharge=Recharging(takes_s=9, batteries=2))
     >>> with_capacity(one, 180.0).battery, with_capacity(several, 180.0).batteries

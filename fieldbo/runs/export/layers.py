@@ -25,7 +25,7 @@ from shapely.geometry.base import BaseGeometry
 from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.agent.agent import Agent
-from fieldbo.agent.inspection import inspection
+from fieldbo.agent.unseen import inspection
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import GoHome, Observation, Query, Recharge, Telemetry
 from fieldbo.record.store import ORDERS

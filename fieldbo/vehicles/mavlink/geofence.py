@@ -29,7 +29,7 @@ from fieldbo.domain.frame import Ground
 from fieldbo.domain.obstacles import MITRE, Obstacle
 from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
-from fieldbo.vehicles.mavlink.fence import Fence
+from fieldbo.vehicles.mavlink.settings import Fence
 
 ROOM_M = 0.05
 """The least room between a route and the fence, in metres; messages resolve a centimetre."""

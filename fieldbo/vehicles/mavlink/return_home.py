@@ -12,7 +12,7 @@ import numpy as np
 import shapely
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.domain.axes import place_text
+from fieldbo.domain.places import place_text
 from fieldbo.errors import counted
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.mavlink.flight_plan import Waypoint

@@ -1,4 +1,4 @@
-"""The settings of a MAVLink link."""
+"""The settings of a MAVLink link, and the limits of its fence: corners, altitudes, a distance."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import math
 import os
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field, PositiveFloat
+from shapely.geometry import Polygon
 
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.validation import settings
-from fieldbo.vehicles.mavlink.fence import Fence
+from fieldbo.vehicles.remote.settings import Limit
 
 _SCHEMES = ("udpin", "udpout", "tcp")
 _SERIAL = ("/dev/", "COM")
@@ -134,3 +136,39 @@ class MavlinkSettings:
 def _is_host_and_port(text: str) -> bool:
     host, _, port = text.rpartition(":")
     return bool(host) and ":" not in host and port.isdecimal() and 0 < int(port) < 65_536
+
+
+@settings("fence")
+class Fence:
+    """Limits in addition to those of the world, which `fieldbo.vehicles.mavlink.geofence` combines.
+
+    fieldbo checks them before it sends a waypoint, along with the straight path there.
+    """
+
+    corners: tuple[tuple[float, float], ...] = ()
+    """Latitude and longitude of at least three corners, in order; empty for no such limit."""
+    lowest: Limit = -math.inf
+    """Lowest altitude in metres, measured as in the vehicle file's frame."""
+    highest: Limit = math.inf
+    """Highest altitude in metres, measured as in the vehicle file's frame."""
+    radius: Annotated[float, Field(gt=0, allow_inf_nan=True)] = math.inf
+    """Largest distance from the frame's origin, in metres."""
+
+    def __post_init__(self) -> None:
+        places = np.array(self.corners, dtype=float).reshape(-1, 2)
+        if not (np.abs(places) <= [90.0, 180.0]).all():
+            raise InputError(
+                f"corners = {places.tolist()}",
+                expected="latitude and longitude of each corner, in degrees",
+                where="fence.corners",
+            )
+        if self.corners and not (len(self.corners) >= 3 and Polygon(self.corners).is_valid):
+            raise InputError(
+                f"corners = {places.tolist()}",
+                expected="at least three corners, in order around an area whose sides do not cross",
+                where="fence.corners",
+            )
+        if not self.lowest < self.highest:
+            raise InputError(
+                f"lowest = {self.lowest}", expected=f"below highest, {self.highest}", where="fence.lowest"
+            )

@@ -16,7 +16,7 @@ from fieldbo.domain.frame import Ground, Origin, example, heading
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
-from fieldbo.vehicles.proposals import implied_speed
+from fieldbo.vehicles.template import implied_speed
 
 Settings = TypeVar("Settings", bound=MavlinkSettings)
 

@@ -37,8 +37,8 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.errors import VehicleError
 from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
-from fieldbo.vehicles.mavlink.transfer import Transfer, settle_fence
-from fieldbo.vehicles.mavlink.wire import Sequence, lock_file, mavutil, opened
+from fieldbo.vehicles.mavlink.wire import PacketSequence, Transfer, lock_file, mavutil, opened, settle_fence
+from fieldbo.vehicles.remote.gauge import ShareReader
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     ChannelReport,
@@ -54,7 +54,6 @@ from fieldbo.vehicles.remote.link import (
     Taken,
     Unreachable,
 )
-from fieldbo.vehicles.remote.shares import ShareReader
 from fieldbo.vehicles.remote.track import Fixes
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ class GroundStation(Connection):
         self._position: Array | None = None
         self._position_s = -math.inf
         self._mode: tuple[int, int, int] | None = None  # the guided mode, as requested
-        self._sequence = Sequence()
+        self._sequence = PacketSequence()
         self._boot_ms = 0
         self._last_reading: tuple[int, int, int, str] | None = None  # who sent it, when, and its value
         self._keeps_target = False  # whether the autopilot remembers a target

@@ -19,7 +19,8 @@ from fieldbo.validation import settings
 from fieldbo.vehicles.mqtt.client import Broker, MqttClient, Presence
 from fieldbo.vehicles.mqtt.protocol import FROM_ROBOT, Codec, channel_value, json_object
 from fieldbo.vehicles.remote.channels import ChannelSources
-from fieldbo.vehicles.remote.claim import BEAT_S, Claim
+from fieldbo.vehicles.remote.contact import BEAT_S, Claim
+from fieldbo.vehicles.remote.gauge import Scale, ShareReader
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     Capacity,
@@ -36,7 +37,6 @@ from fieldbo.vehicles.remote.link import (
     Taken,
     Unreachable,
 )
-from fieldbo.vehicles.remote.shares import Scale, ShareReader
 
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessageInfo

@@ -1,19 +1,209 @@
-"""Contact with a robot: whether it answers, is this planner's, and was told to hold."""
+"""Contact with a robot: whether it answers, is this planner's, and was told to hold.
+
+A robot obeys one planner, by the claim that a planner makes on the retained topic ``.../planner``. A planner
+listens first, since an existing claim arrives at once; then it makes its own and repeats it about every
+second. Its last will withdraws the claim. A planner that hears an earlier claim sends nothing until that
+claim is withdrawn or its planner has gone. `Claim` only keeps track of claims; it sends nothing itself.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
 import queue
-from collections.abc import Callable, Iterator
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
+from typing import Any
 
 from fieldbo.clock import Clock
 from fieldbo.domain.frame import Ground
-from fieldbo.errors import VehicleError
+from fieldbo.errors import InputError, VehicleError, printable
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.link import Connection, Link, Report, Taken, Unreachable
 from fieldbo.vehicles.remote.settings import Watch
-from fieldbo.vehicles.remote.watchdog import Watchdog
+
+_LONGEST_CHECK = 0.25
+"""The longest interval between two checks that counts in full, as a fraction of the allowed silence."""
+
+
+class Watchdog:
+    """Measures a robot's silence while fieldbo listens.
+
+    When fieldbo itself is held up, as on a busy machine, it hears nothing either. Such an interval counts as
+    a quarter of the allowed silence at most, so that messages that have arrived meanwhile are read first.
+
+    All times are in seconds on one clock, the caller's.
+
+    Parameters
+    ----------
+    allowed_s : float
+        How long a robot may be silent.
+
+    Attributes
+    ----------
+    silent_s : float
+        For how long the robot has been silent.
+
+    Examples
+    --------
+    >>> watchdog = Watchdog(4.0)
+    >>> watchdog.reset(10.0)
+    >>> watchdog.check(30.0)
+    >>> watchdog.silent_s, watchdog.expired
+    (1.0, False)
+    """
+
+    def __init__(self, allowed_s: float) -> None:
+        self.allowed_s, self.silent_s = allowed_s, 0.0
+        self._checked_s = math.inf
+
+    def reset(self, now_s: float) -> None:
+        """Start again: the robot was heard, or is to answer from now on."""
+        self.silent_s, self._checked_s = 0.0, now_s
+
+    def check(self, now_s: float) -> None:
+        """Count the time since the last check."""
+        passed_s = max(0.0, now_s - self._checked_s)
+        self.silent_s += min(passed_s, _LONGEST_CHECK * self.allowed_s)
+        self._checked_s = now_s
+
+    @property
+    def expired(self) -> bool:
+        """Whether the robot has been silent for longer than allowed."""
+        return self.silent_s > self.allowed_s
+
+
+BEAT_S = 1.0
+"""Interval at which a planner repeats its claim."""
+
+LISTEN_S = 0.5
+"""An existing claim is heard within this time after subscribing."""
+
+GONE_S = 20.0
+"""A planner whose machine died counts as gone after this long; the broker has sent its last will by then."""
+
+_LONGEST_NAME = 200
+
+
+class Claim:
+    """What one planner knows of its own claim and of another's.
+
+    The methods may be called from any thread; `now_s` is on the monotonic clock.
+
+    Parameters
+    ----------
+    session : str
+        Identifies the run. A claim of the same session is this planner's own, from before a restart.
+    mission : str
+        Name of the mission, for people.
+
+    Examples
+    --------
+    >>> ours, theirs = Claim("a", "lake"), Claim("b", "lake")
+    >>> ours.listen(0.0), ours.due(0.4), ours.due(0.6)
+    (None, False, True)
+    >>> theirs.listen(1.0)
+    >>> type(theirs.take(ours.body, retained=False, now_s=1.1)).__name__
+    'Taken'
+    >>> theirs.due(2.0), ours.held, theirs.held
+    (False, True, False)
+    """
+
+    def __init__(self, session: str, mission: str) -> None:
+        self.session, self.held, self.rival = session, False, ""
+        self._since_s = time.time()
+        about = {"mission": mission, "host": socket.gethostname(), "since_s": self._since_s}
+        self._body = {"online": True, "session": session, **about}
+        self._rivals_session, self._due_s, self._again = "", float("inf"), False
+        self._was_held = False
+        self._lock = Lock()
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The message that makes the claim."""
+        return dict(self._body)
+
+    @property
+    def withdrawn(self) -> dict[str, Any]:
+        """The message that withdraws it."""
+        return {"online": False, "session": self.session}
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the robot may obey another planner: one has claimed it, or ours was never held yet.
+
+        While our own claim is only made again, after a break, it stays ours.
+        """
+        return not self._was_held or bool(self.rival)
+
+    def name(self, run: str) -> None:
+        """Add the name of the run, once it is known."""
+        self._body["run"] = run
+
+    def listen(self, now_s: float) -> None:
+        """Start to listen for other claims, after each connection."""
+        with self._lock:
+            self.held, self.rival, self._rivals_session = False, "", ""
+            self._due_s = now_s + LISTEN_S
+
+    def due(self, now_s: float) -> bool:
+        """Return True if the claim is to be made now; from then on it is held."""
+        with self._lock:
+            again, self._again = self._again and self.held, False
+            if self.held or now_s < self._due_s:
+                return again
+            self.held, self.rival, self._rivals_session = True, "", ""
+            self._was_held = True
+            return True
+
+    def take(self, body: Mapping[str, Any], *, retained: bool, now_s: float) -> Unreachable | None:
+        """Process a message of any planner; return what another's claim means for us.
+
+        Raises
+        ------
+        InputError
+            The message has no session.
+        """
+        session, online = body.get("session"), body.get("online") is True
+        if not isinstance(session, str) or not session:
+            raise InputError(f"session = {str(session)[:80]!r}", expected="the session of a planner")
+        with self._lock:
+            if session == self.session:
+                self._again |= not online  # the last will of an earlier connection
+                return None
+            if self.held and not (online and self._is_older(body)):
+                self._again = True  # it took the place of ours
+                return None
+            if not online:
+                if session == self._rivals_session:
+                    self._due_s = now_s
+                return None
+            self.held, self._rivals_session, self._due_s = False, session, now_s + GONE_S
+            self.rival = _who(body)
+        if retained:  # unless it died with its machine, it is heard within a second
+            return Unreachable(f"{self.rival} has claimed the robot")
+        return Taken(
+            f"{self.rival} has claimed this robot and is running",
+            "wait until it ends, or stop it (Ctrl-C): a robot obeys only one planner",
+        )
+
+    def _is_older(self, body: Mapping[str, Any]) -> bool:
+        """Return True if another claim came before ours; both planners agree on that."""
+        since_s = body.get("since_s")
+        other_s = float(since_s) if isinstance(since_s, int | float) else float("inf")
+        return (other_s, str(body["session"])) < (self._since_s, self.session)
+
+
+def _who(body: Mapping[str, Any]) -> str:
+    """Return the name of another planner, as it gives it: by its run, mission and machine."""
+    run, mission, host = (str(body.get(key) or "?")[:_LONGEST_NAME] for key in ("run", "mission", "host"))
+    named = "another planner" if run == "?" else f"the run {run}"
+    return printable(
+        f"{named} of mission {mission} on {host} (session {str(body['session'])[:_LONGEST_NAME]})"
+    )
+
 
 POLL_S = 0.05
 """Interval at which deadlines are checked."""

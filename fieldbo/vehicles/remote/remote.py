@@ -17,7 +17,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.clock import MACHINE_CLOCK, Clock
-from fieldbo.domain.axes import place_text
+from fieldbo.domain.places import place_text
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import (
     Correction,
@@ -33,7 +33,7 @@ from fieldbo.messages import (
 )
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
-from fieldbo.vehicles.remote.arrival import ArrivalDetector
+from fieldbo.vehicles.remote.arrival import ArrivalDetector, OnTheWayCollector
 from fieldbo.vehicles.remote.contact import POLL_S, Contact
 from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.remote.link import (
@@ -50,7 +50,6 @@ from fieldbo.vehicles.remote.link import (
     Report,
     Unreachable,
 )
-from fieldbo.vehicles.remote.on_the_way import OnTheWayCollector
 from fieldbo.vehicles.remote.progress import Entry, OrderBook, Progress
 from fieldbo.vehicles.remote.reports import ReportFilter
 from fieldbo.vehicles.remote.settings import VehicleFile
@@ -293,11 +292,11 @@ class Remote(Vehicle):
         again = entry.leg is not None and self.may_repeat(entry.id)
         self._book.advance(entry, Progress.SENT)
         entry.goal, entry.since_s = goal, now_s
-        entry.until_s = now_s + self._filter.allowed_s(entry)
+        entry.until_s = now_s + self._filter.prices.allowed_s(entry)
         self._filter.begin(entry, again=again)
         self._follow(entry)
         if self._detector is not None:
-            route = np.vstack([self._filter.last_known, goal.route])
+            route = np.vstack([self._filter.prices.last_known, goal.route])
             spacing_m = self._goals.spacing_m(route)
             dwell_s = self._goals.dwell_s(entry.order)
             self._detector.begin(goal, now_s, dwell_s, spacing_m, len(entry.parts))
@@ -350,7 +349,7 @@ class Remote(Vehicle):
         assert home is not None
         if not self._track.is_away(home):
             return False
-        place = place_text(self.mission.world.domain, self._filter.last_known)
+        place = place_text(self.mission.world.domain, self._filter.prices.last_known)
         if self._filter.doubt(
             f"away for {entry.id}",
             f"{entry.id}: the robot reports to be at {place}, so its battery does not count as changed: "
@@ -421,14 +420,14 @@ class Remote(Vehicle):
 
     def _goal_of(self, entry: Entry) -> Goal:
         order = entry.order
-        return self._goals.goal(order, self._filter.last_known, self._filter.declared_s(order))
+        return self._goals.goal(order, self._filter.prices.last_known, self._filter.prices.declared_s(order))
 
     def _follow(self, entry: Entry) -> None:
         """Note the route on which the robot is sent, along which it may read."""
         assert entry.goal is not None
         assert entry.leg is not None
         if len(entry.goal.route):
-            entry.leg.routes.append(np.vstack([self._filter.last_known, entry.goal.route]))
+            entry.leg.routes.append(np.vstack([self._filter.prices.last_known, entry.goal.route]))
 
     def _entry_of(self, goal_id: str) -> Entry | None:
         """Return the order behind a goal; None if the goal is not of this run."""
@@ -459,7 +458,7 @@ class Remote(Vehicle):
         return reported is None or not (np.abs(reported - site) > within).any()
 
     def adopt(self, mission: Mission) -> None:
-        self.mission = self._filter.mission = mission
+        self.mission = self._filter.mission = self._filter.prices.mission = mission
         self._goals.adopt(mission)
         self._track.adopt(mission)
 

@@ -20,7 +20,6 @@ from fieldbo.domain.sensor import off_route_m
 from fieldbo.messages import (
     Correction,
     Event,
-    GoHome,
     Lost,
     Observation,
     Order,
@@ -31,13 +30,13 @@ from fieldbo.messages import (
 )
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.channels import Channels
-from fieldbo.vehicles.remote.gauge import ROUNDING, BatteryGauge
+from fieldbo.vehicles.remote.gauge import BatteryGauge
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
+from fieldbo.vehicles.remote.prices import Prices
 from fieldbo.vehicles.remote.progress import Entry, Leg, OrderBook, Progress
 from fieldbo.vehicles.remote.settings import VehicleFile
 from fieldbo.vehicles.remote.track import Track
-from fieldbo.vehicles.remote.usable import number
-from fieldbo.vehicles.remote.way_check import believable_on_the_way
+from fieldbo.vehicles.remote.usable import believable_on_the_way, number
 
 _HURRIED = 0.1
 """A duration of less than this fraction of the time that passed is not believed."""
@@ -61,8 +60,8 @@ class ReportFilter:
 
     Attributes
     ----------
-    position : (d,) array
-        Where the newest completed order ended, or the start.
+    prices : Prices
+        What its orders cost, and where they have brought it.
     channels : Channels
         Other quantities that the robot, or something beside it, reports.
     """
@@ -79,14 +78,15 @@ class ReportFilter:
         self.mission, self.number, self.settings, self.clock = mission, number, settings, clock
         self._book, self._track = book, track
         self.spec, self.domain = mission.vehicles[number], mission.world.domain
-        self.position: Array = self.spec.start
         self._gauge = BatteryGauge(mission, number, settings.battery, settings.watch.silence_s, self.doubt)
-        self.channels = Channels(mission.holds, self.doubt)
-        self._newest = -1
-        self._ahead_s = -self.clock.boot_s()
-        self._settled_s = self._renewed_s = -math.inf
         self._doubts: list[str] = []
         self._doubted: set[str] = set()
+        self.prices = Prices(
+            mission, number, settings.watch, book, track, self._gauge, clock, self._doubts.append
+        )
+        self.channels = Channels(mission.holds, self.doubt)
+        self._ahead_s = -self.clock.boot_s()
+        self._settled_s = self._renewed_s = -math.inf
 
     # -- the clock -------------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class ReportFilter:
     def _took_s(self, entry: Entry, result: GoalResult, leg: Leg) -> float:
         """Return how long a part took: as reported if plausible, else by this machine's clock."""
         passed, reported = max(0.0, self.now_s - leg.since_s), number(result.duration_s)
-        if not 0.0 <= reported <= passed + self.allowed_s(entry):
+        if not 0.0 <= reported <= passed + self.prices.allowed_s(entry):
             return passed
         late_s = passed - reported
         hurried = reported < _HURRIED * passed and late_s > self.settings.watch.silence_s
@@ -121,24 +121,24 @@ class ReportFilter:
 
         If it is sent `again` to a robot that may have done it, that may sample twice.
         """
-        self._look_how_far()
+        self.prices.look_how_far()
         known, now_s = entry.leg, self.now_s
         located = known is None and self._track.known  # one that is sent again may have begun elsewhere
         entry.leg = leg = Leg(
             began_s=now_s,
             since_s=now_s,
             battery=self._gauge.mark(self.clock.boot_s()),
-            start=self._snapped(self.last_known, self.position) if located else None,
+            start=self._snapped(self.prices.last_known, self.prices.position) if located else None,
             charged=0.0 if known is None else known.charged,
             again=int(again) if known is None else known.again + again,
             resumed=known is not None and known.resumed,
         )
-        leg.at_most = (1.0 + self.spec.margin) * self._price(entry, entry.order.site, whole=True)
+        leg.at_most = (1.0 + self.spec.margin) * self.prices.price(entry, entry.order.site, whole=True)
 
     def lose(self, entry: Entry) -> None:
         """Note that an order was lost: its result may come at any time, or never."""
         if entry.leg is not None:
-            self._gauge.lose(entry.leg.battery, self._unknown_cost())
+            self._gauge.lose(entry.leg.battery, self.prices.unknown())
 
     @property
     def _latest(self) -> Leg | None:
@@ -152,8 +152,8 @@ class ReportFilter:
         changed = -1  # number of the latest recharge: orders before it took from another battery
         for event in events:
             if isinstance(event, Observation) and (entry := self._book.get(event.order)) is not None:
-                if entry.number >= self._newest:
-                    self._newest, self.position = entry.number, event.position
+                if entry.number >= self.prices.newest:
+                    self.prices.newest, self.prices.position = entry.number, event.position
                 self._settled_s = max([self._settled_s, event.time_s or 0.0, *event.times_s])
                 self.catch_up(self._settled_s)
                 from_this = entry.number > changed
@@ -182,40 +182,18 @@ class ReportFilter:
             elif isinstance(event, Observation) and entry.leg is not None:
                 entry.leg.charged += event.cost
 
-    def declared_s(self, order: Order, start: Array | None = None) -> float:
-        """Return the declared duration of an order from `start` (d,), by default from here, in seconds.
-
-        NaN if none is declared.
-        """
-        cost, start = self.mission.declared_cost, self.last_known if start is None else start
-        if cost is None or order.site is None:
-            return math.nan
-        site = order.site[None]
-        if isinstance(order, GoHome):
-            return float(cost.travel_s(start, site)[0])
-        if isinstance(order, Recharge):
-            return 0.0 if self.spec.recharge is None else self.spec.recharge.takes_s
-        return float(cost.duration_s(start, site, order.controls, order.level)[0])
-
-    def allowed_s(self, entry: Entry) -> float:
-        """Return after how many seconds to give up an order, wherever the robot has begun."""
-        starts = [self.last_known, self.position, *self._ends_between(self._newest, entry.number)]
-        declared = [self.declared_s(entry.order, start) for start in starts]
-        longest = max((seconds for seconds in declared if math.isfinite(seconds)), default=0.0)
-        return max(self.settings.watch.least_s, self.settings.watch.patience * longest)
-
     # -- reports ---------------------------------------------------------------------------------------
 
     def take_battery(self, report: BatteryReport) -> bool:
         """Take what is left in the battery; return True if that was unknown before."""
-        leg, unknown = self._latest, self._unknown_cost(self._latest)
+        leg, unknown = self._latest, self.prices.unknown(self._latest)
         news = self._gauge.take(report, self.clock.boot_s(), unknown)
         if news and leg is not None and leg.battery.remaining is None:
             leg.battery = replace(leg.battery, remaining=self._gauge.remaining(self.clock.boot_s()))
         if self._gauge.is_fresh:
             for other in self._book:
                 if other.leg is not None:
-                    other.leg.counted |= other.number < self._newest
+                    other.leg.counted |= other.number < self.prices.newest
         return news
 
     @property
@@ -243,16 +221,11 @@ class ReportFilter:
         """Return the observation that the battery was changed, where the robot is."""
         order, now_s = entry.order, self.now_s
         assert isinstance(order, Recharge)
-        changed = replace(order, site=self._snapped(self.last_known, order.site)).observed()
+        changed = replace(order, site=self._snapped(self.prices.last_known, order.site)).observed()
         observation = replace(changed, time_s=now_s, doubts=self._new_doubts())
         self._pass(entry, observation, reported=None)
         self._renewed_s = now_s
         return observation
-
-    def _unknown_cost(self, *known: Leg | None) -> float:
-        """Return what all orders may have taken whose cost is not known, but those that count otherwise."""
-        legs = [entry.leg for entry in self._book if entry.leg is not None]
-        return math.fsum(leg.may_take for leg in legs if all(leg is not other for other in known))
 
     def telemetry(self, target: Array | None = None) -> Telemetry:
         """Return the robot's position and battery.
@@ -260,10 +233,10 @@ class ReportFilter:
         A position within the reports' accuracy of `target`, by default the last position, counts as it.
         """
         known, remaining, now_s = self._track.reported, self._gauge.remaining(self.clock.boot_s()), self.now_s
-        at = self.position if target is None else target
+        at = self.prices.position if target is None else target
         return Telemetry(
             vehicle=self.number,
-            position=self.position if known is None else self._snapped(known, at),
+            position=self.prices.position if known is None else self._snapped(known, at),
             remaining=remaining,
             time_s=now_s,
             accuracy=self._gauge.accuracy,
@@ -296,7 +269,8 @@ class ReportFilter:
 
     def _new_doubts(self) -> tuple[str, ...]:
         """Return the doubts since the last event."""
-        doubts, self._doubts = tuple(self._doubts), []
+        doubts = tuple(self._doubts)
+        self._doubts.clear()
         return doubts
 
     def observation(self, entry: Entry, result: GoalResult, *, is_there: bool = True) -> Observation:
@@ -308,7 +282,7 @@ class ReportFilter:
         order, leg = entry.order, entry.leg
         assert leg is not None
         late, known = entry.progress.settled, self._track.is_plausible(result.position)
-        position = self._snapped(result.position, order.site) if known else self.last_known
+        position = self._snapped(result.position, order.site) if known else self.prices.last_known
         sites, values = self._readings(order, result, position)
         ended_s = leg.since_s + (0.0 if late else self._took_s(entry, result, leg))
         level = order.level if isinstance(order, Query) else 0
@@ -317,7 +291,7 @@ class ReportFilter:
         )
         if self.mission.world.sensor.along is not None:
             values, times_s = self._on_the_way(order, result, leg, sites, values, ended_s)
-        cost, estimated = self._cost(entry, result, leg, position, is_there=is_there)
+        cost, estimated = self.prices.charge(entry, result, leg, position, is_there=is_there)
         observation = Observation(
             order=entry.id,
             sites=sites,
@@ -339,7 +313,7 @@ class ReportFilter:
         leg.charged += observation.cost
         leg.reached = position if known and entry.is_newest(result.part) else leg.reached
         if late or not leg.counted:  # else the battery has shown what the lost order took
-            unknown = self._unknown_cost(self._latest, leg if result.last else None)
+            unknown = self.prices.unknown(self._latest, leg if result.last else None)
             self._gauge.charge(self._at_most(observation), since, unknown)
         if not late:
             self._pass(entry, observation, reported=result.position if known and is_there else None)
@@ -359,8 +333,8 @@ class ReportFilter:
         if observation.last:
             self._settled_s = max(self._settled_s, observation.time_s)
             self._gauge.settled_s, self._gauge.settled_pack = self.clock.boot_s(), self._gauge.pack
-        if entry.number >= self._newest and entry.is_newest(observation.part):
-            self._newest, self.position = entry.number, observation.position
+        if entry.number >= self.prices.newest and entry.is_newest(observation.part):
+            self.prices.newest, self.prices.position = entry.number, observation.position
             if reported is not None:
                 self._track.report(reported)
 
@@ -374,21 +348,16 @@ class ReportFilter:
         reported = _row(result.noise_variances, len(sites))
         return np.where(np.isfinite(reported), np.maximum(variances, reported), variances)
 
-    @property
-    def last_known(self) -> Array:
-        """Where the robot is (d,), as it last reported, else where its latest order ended."""
-        return self.position if self._track.reported is None else self._track.reported
-
     def _elsewhere(self, entry: Entry, ended: Array) -> Array:
         """Return where the robot probably is (d,) that may have moved on from where an order `ended` (d,).
 
         That is its newest position, believed or not; after its latest order, one of since the link broke.
         """
         if self._track.known:
-            return self.last_known
+            return self.prices.last_known
         if entry is self._book.latest and not self._track.in_doubt:
             return ended
-        return self.last_known if self._track.newest is None else self._track.newest
+        return self.prices.last_known if self._track.newest is None else self._track.newest
 
     def _snapped(self, positions: Array, target: Array | None) -> Array:
         """Return positions (..., d), or the target for those within the reports' accuracy of it."""
@@ -446,144 +415,6 @@ class ReportFilter:
         reports, read = self.settings.reports, np.array(values, dtype=float).ravel()
         plausible = np.isfinite(read) & (read >= reports.low) & (read <= reports.high)
         return np.where(plausible, read, math.nan)
-
-    def _cost(
-        self, entry: Entry, result: GoalResult, leg: Leg, position: Array, *, is_there: bool
-    ) -> tuple[float, bool]:
-        """Return the cost, and whether it is an estimate.
-
-        As reported if plausible; otherwise the declared cost, or what the battery lost if clearly more.
-        """
-        cost = number(result.cost)
-        if 0.0 <= cost <= self.spec.battery:
-            least = max(self._least(entry, result, is_there=is_there), self._missing(entry, result))
-            estimated = cost < least - ROUNDING * self.spec.battery
-            due = least if estimated else cost
-            charged = max(0.0, due - leg.ahead)
-            leg.ahead = max(0.0, leg.ahead - due) + (due - self._own(entry, result, cost, due))
-            return charged, estimated
-        estimate = self._estimate(entry, result, leg, position)
-        if not math.isnan(cost):
-            unit = self.mission.world.cost_unit
-            problem = (
-                f"a cost of {cost:.6g} {unit} is impossible"
-                if math.isfinite(cost)
-                else "its cost is not a number"
-            )
-            self._doubts.append(f"{entry.id}: {problem}; {estimate:.6g} {unit} was charged instead")
-        return estimate, True
-
-    def _least(self, entry: Entry, result: GoalResult, *, is_there: bool) -> float:
-        """Return what a part cost at least, whatever the robot says: it may have restarted, and forgotten it.
-
-        Its positions, and the one in the result unless they contradict it, show how far it came. They count
-        if the order was lost or cancelled, if the link broke, or if an earlier program sent the order.
-        """
-        leg = entry.leg
-        assert leg is not None
-        doubtful = entry.progress in (Progress.LOST, Progress.CANCELLING) or entry.broken
-        if not leg.resumed and (leg.start is None or not doubtful):
-            return 0.0
-        least = leg.seen - leg.charged
-        if leg.seen and result.complete:
-            least += self._sample(entry.order, result.position)
-        if entry is not self._book.latest or entry.progress.settled:
-            return least
-        ends = [self.last_known] if self._track.known and self._track.heard else []
-        if (is_there or not ends) and self._track.is_plausible(result.position):
-            ends.append(result.position)
-        # From where the part before this one ended, if there was one.
-        return max([least, *(self._price(entry, end, whole=result.complete) for end in ends)])
-
-    def _missing(self, entry: Entry, result: GoalResult) -> float:
-        """Return what the last part cost at least, if parts before it are missing: as declared for all."""
-        leg, known = entry.leg, entry.parts
-        assert leg is not None
-        if not result.last or entry.progress.settled or result.part <= len(known):
-            return 0.0
-        if leg.start is not None and self._track.is_plausible(result.position):
-            whole = self._price(entry, result.position, whole=result.complete, start=leg.start)
-        else:
-            whole = (entry.order.expected_cost or 0.0) if result.complete else 0.0
-        return whole - leg.charged
-
-    def _own(self, entry: Entry, result: GoalResult, cost: float, due: float) -> float:
-        """Return what of the charge for a part is its own; other parts will report the rest, if they come."""
-        if result.part != len(entry.parts):  # parts before it are missing, or it is one of those
-            return min(cost, due)
-        if result.last or not self._track.is_plausible(result.position):
-            return due
-        return min(due, max(cost, self._price(entry, result.position, whole=False)))
-
-    def _look_how_far(self) -> None:
-        """Note how far the latest lost order has brought the robot, before it is sent elsewhere."""
-        if not (self._track.known and self._track.heard):
-            return
-        lost = (e for e in self._book if e.progress is Progress.LOST and e.number > self._newest)
-        latest = max(lost, key=lambda entry: entry.number, default=None)
-        if latest is not None and latest.leg is not None and latest.leg.start is not None:
-            price = self._price(latest, self.last_known, whole=False)
-            latest.leg.seen = max(latest.leg.seen, price)
-
-    def _estimate(self, entry: Entry, result: GoalResult, leg: Leg, position: Array) -> float:
-        """Return what a part cost: as declared, or what the battery lost if that is clearly more."""
-        if entry.progress is Progress.DONE:  # a part that came after the last one
-            return max(0.0, leg.at_most / (1.0 + self.spec.margin) - leg.charged)
-        before, now = leg.battery.remaining, self._gauge.remaining(self.clock.boot_s())
-        drained = math.nan if before is None or now is None else max(0.0, before - now)
-        if self.mission.declared_cost is None and not math.isnan(drained):
-            return drained
-        whole = isinstance(entry.order, Query) and result.complete
-        declared = self._price(entry, position, whole=whole)
-        # A difference within the accuracy of the reports shows nothing.
-        return drained if drained > declared + self._gauge.accuracy else declared
-
-    def _price(self, entry: Entry, end: Array | None, *, whole: bool, start: Array | None = None) -> float:
-        """Return the declared cost of an order up to `end`, with its sample if `whole`.
-
-        It counts from `start`, by default from where the robot was, else from the worst of the places where
-        it may have begun.
-        """
-        order, cost, leg = entry.order, self.mission.declared_cost, entry.leg
-        expected = order.expected_cost or 0.0
-        if cost is None or end is None or not np.isfinite(end).all():
-            return expected
-        if entry.number < self._newest:  # where it came from is no longer known
-            return expected
-        if start is not None:
-            starts = [start]
-        elif leg is not None and leg.reached is not None:
-            starts = [leg.reached]
-        elif leg is None or leg.start is None or entry.number == self._newest:
-            starts = [self.position, *self._ends_between(self._newest, entry.number)]
-        else:
-            starts = [leg.start]
-        prices, again = list[float](), 0 if leg is None else leg.again
-        for begin in starts:
-            if isinstance(order, Query) and whole:
-                once = float(cost.to(begin, end[None], order.controls, order.level)[0])
-                prices.append(once + again * self._sample(order, end))
-            else:
-                prices.append(float(cost.travel(begin, end[None])[0]))
-        return max(prices) if np.isfinite(prices).all() else expected
-
-    def _sample(self, order: Order, at: Array) -> float:
-        """Return the declared cost of sampling once more at a place; 0 if that is not possible there."""
-        cost = self.mission.declared_cost
-        if cost is None or not isinstance(order, Query) or not self._track.is_plausible(at):
-            return 0.0
-        price = float(cost.to(at, at[None], order.controls, order.level)[0])
-        return price if math.isfinite(price) else 0.0
-
-    def _ends_between(self, first: int, last: int) -> list[Array]:
-        """Return where the orders between two may have led the robot."""
-        went = (
-            entry.order.site
-            for entry in self._book
-            if first < entry.number < last and entry.leg is not None
-            if entry.progress is not Progress.REJECTED
-        )
-        return [site for site in went if site is not None and np.isfinite(site).all()]
 
 
 def _row(reported: object, length: int) -> Array:

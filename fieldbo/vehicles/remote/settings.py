@@ -14,7 +14,7 @@ from fieldbo.errors import InputError
 from fieldbo.mission.amounts import Amount, AmountOrNothing, amount, unit_in
 from fieldbo.mission.schema import Table, kinds_schema
 from fieldbo.validation import settings
-from fieldbo.vehicles.kinds import LINKS
+from fieldbo.vehicles.base import LINKS
 
 Limit = Annotated[float, Field(allow_inf_nan=True)]
 """A bound that may be infinite."""

@@ -24,6 +24,7 @@ from fieldbo.errors import InputError
 from fieldbo.mission.mission import Mission
 from fieldbo.validation import settings
 from fieldbo.vehicles.remote.channels import ChannelSources
+from fieldbo.vehicles.remote.gauge import Scale, ShareReader
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     ChannelReport,
@@ -37,9 +38,7 @@ from fieldbo.vehicles.remote.link import (
     OnReport,
     PositionReport,
 )
-from fieldbo.vehicles.remote.shares import Scale, ShareReader
-from fieldbo.vehicles.ros2.node import ActionGoal, ActionGoals, Node, ros
-from fieldbo.vehicles.ros2.planner import Planner
+from fieldbo.vehicles.ros2.node import ActionGoal, ActionGoals, Node, Planner, ros
 
 _NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 _VOLTAGE = "voltage"

@@ -31,8 +31,7 @@ from fieldbo.vehicles.remote.link import (
 )
 from fieldbo.vehicles.remote.track import Fixes
 from fieldbo.vehicles.ros2.link import PoseReader, Ros2Link, pose_of
-from fieldbo.vehicles.ros2.node import FLUSH_S, ActionGoal, ActionGoals, ros
-from fieldbo.vehicles.ros2.planner import Planner
+from fieldbo.vehicles.ros2.node import FLUSH_S, ActionGoal, ActionGoals, Planner, ros
 
 NAV2 = "install Nav2's messages: apt-get install ros-$ROS_DISTRO-nav2-msgs"
 

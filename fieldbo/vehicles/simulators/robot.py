@@ -31,8 +31,7 @@ from fieldbo.vehicles.remote.link import (
     Reading,
     Report,
 )
-from fieldbo.vehicles.simulators.faults import Fault
-from fieldbo.vehicles.simulators.schedule import Schedule
+from fieldbo.vehicles.simulators.faults import Fault, Schedule
 from fieldbo.world.world import ReadOnTheWay, World, driven
 
 _REPORT_S = 0.1

@@ -23,8 +23,7 @@ from fieldbo.vehicles.remote.link import (
     Report,
 )
 from fieldbo.vehicles.ros2.link import MESSAGES, Ros2, Ros2Link, pose_of
-from fieldbo.vehicles.ros2.node import Node, ros
-from fieldbo.vehicles.ros2.planner import TOPIC, latched
+from fieldbo.vehicles.ros2.node import TOPIC, Node, latched, ros
 from fieldbo.vehicles.ros2.streams import NAV2, Ros2Nav2, Ros2Topics
 from fieldbo.vehicles.simulators.planner_watch import PlannerWatch
 from fieldbo.vehicles.simulators.robot import Robot

@@ -85,12 +85,12 @@ class GridTable(FieldKind):
         path = inside(folder, self.file, where="field.file")
         table = read_readings(path, [a.name for a in domain.axes], self.value, channels=self.channels)
         tree = KDTree(domain.sites / domain.extent)
-        row = _rows_by_site(table, domain, tree, path)
+        row = _find_rows_by_site(table, domain, tree, path)
         others = {name: frozen_array(values[row]) for name, values in table.channels.items()}
         return Tabulated(frozen_array(domain.extent), tree, frozen_array(table.values[row]), others)
 
 
-def _rows_by_site(table: Readings, domain: Domain, tree: KDTree, path: Path) -> NDArray[np.int64]:
+def _find_rows_by_site(table: Readings, domain: Domain, tree: KDTree, path: Path) -> NDArray[np.int64]:
     """Return the table's row (N,) for each site, after checking that there is exactly one."""
     gap, site = (np.asarray(result) for result in tree.query(table.sites / domain.extent))
     if (gap > _ROUNDING).any():

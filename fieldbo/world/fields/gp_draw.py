@@ -26,8 +26,8 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.streams import stream
+from fieldbo.belief.hyperparameters import ModelKernel
 from fieldbo.belief.kernels import Kernel, kernel
-from fieldbo.belief.model import ModelKernel
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.domain import MOST_PAIRS, Domain
@@ -219,7 +219,7 @@ class DrawnFromBelief(FieldAtSites):
     def _from(self, rows: Array, point: Array) -> float:
         """Return the residual at a point (d,), given those at the sites `rows` near it."""
         near = self.domain.sites[rows]
-        return float(self.kernel(point[None], near)[0] @ self._solved(near, self._residuals[rows]))
+        return float(self.kernel(point[None], near)[0] @ self._solve(near, self._residuals[rows]))
 
     @cached_property
     def _tree(self) -> cKDTree:
@@ -234,9 +234,9 @@ class DrawnFromBelief(FieldAtSites):
 
     @cached_property
     def _weights(self) -> Array:
-        return self._solved(self.domain.sites, self._residuals)
+        return self._solve(self.domain.sites, self._residuals)
 
-    def _solved(self, sites: Array, y: Array) -> Array:
+    def _solve(self, sites: Array, y: Array) -> Array:
         """Return the inverse covariance of some sites times `y`."""
         K = self.kernel(sites, sites)
         K[np.diag_indices_from(K)] += _JITTER_OF_BELIEF * self.kernel.variance

@@ -183,13 +183,13 @@ def fit_table(
     InputError
         The transform is ``"log"`` and a value is not above 0.
     """
-    scale = _standardised(readings, transform, where)
+    scale = _standardise(readings, transform, where)
     known = readings.noise_variances
     noise = None if known is None else scale.noise_to_model(known, readings.values)
     prior = LogNormalPrior.standard(extent, with_noise=noise is None)
     start = kernel(kernel_name, 0.3 * extent)
     values = scale.to_model(readings.values)
-    subset = _chosen(len(values))
+    subset = _choose(len(values))
     known_noise = None if noise is None else noise[subset]
     fitted = fit_kernel(start, readings.sites[subset], values[subset], known_noise, prior, stream(0, "model"))
     variances = np.full(len(values), fitted.noise_variance) if noise is None else noise
@@ -221,7 +221,7 @@ def fit_table(
     return replace(field, notes=(worthless, *notes))
 
 
-def _standardised(readings: Readings, transform: Transform, where: str) -> ValueScale:
+def _standardise(readings: Readings, transform: Transform, where: str) -> ValueScale:
     """Return the scale that gives the transformed readings mean 0 and standard deviation 1."""
     try:
         y = ValueScale(transform).to_model(readings.values)
@@ -238,7 +238,7 @@ def _standardised(readings: Readings, transform: Transform, where: str) -> Value
     return ValueScale(transform, float(np.mean(y)), spread if spread > 0 else 1.0)
 
 
-def _chosen(n: int) -> NDArray[np.int64]:
+def _choose(n: int) -> NDArray[np.int64]:
     """Return the readings that hyperparameters are fitted to; the time of a fit is cubic in their number."""
     if n <= FIT_READINGS:
         return np.arange(n)
@@ -287,7 +287,7 @@ class Table(FieldKind):
             )
         changed = path.stat().st_mtime_ns if path.exists() else 0
         table = _Table(path, changed, columns, self.value, self.noise_sd, self.channels)
-        field = _fitted(table, tuple(domain.extent.tolist()), self.kernel, self.transform)
+        field = _fit(table, tuple(domain.extent.tolist()), self.kernel, self.transform)
         return replace(field, domain=domain, draw=draw if self.truth == "draw" else None)
 
 
@@ -303,6 +303,6 @@ class _Table(NamedTuple):
 
 
 @lru_cache(maxsize=4)  # advice and comparisons run missions in many draws of one fit
-def _fitted(table: _Table, extent: tuple[float, ...], kernel_name: str, transform: Transform) -> TableField:
+def _fit(table: _Table, extent: tuple[float, ...], kernel_name: str, transform: Transform) -> TableField:
     readings = read_readings(table.path, table.axes, table.value, table.noise_sd, table.channels)
     return fit_table(readings, np.array(extent), kernel_name, transform, str(table.path))

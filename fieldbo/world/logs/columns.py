@@ -86,7 +86,7 @@ def degrees_of(log: Log, name: str, direction: Direction) -> Array:
             where=log.place(row, name),
             fix=f"name the column of the {direction}",
         )
-    letters = _letters_beside(log, name, direction)
+    letters = _find_letters_beside(log, name, direction)
     nmea = _is_nmea(log, name, direction, parsed)
     degrees = np.full(len(log), np.nan)
     for row, found in enumerate(parsed):
@@ -120,7 +120,7 @@ def degrees_of(log: Log, name: str, direction: Direction) -> Array:
     return degrees
 
 
-def _letters_beside(log: Log, name: str, direction: Direction) -> tuple[str, ...]:
+def _find_letters_beside(log: Log, name: str, direction: Direction) -> tuple[str, ...]:
     """Return the letters N and S, or E and W, of the column to the right; empty if it holds others."""
     after = log.names.index(name) + 1
     if after < len(log.names):
@@ -262,17 +262,17 @@ def describe_columns(log: Log) -> list[Column]:
     >>> [(column.kind, column.low, column.high) for column in describe_columns(log)]
     [('latitude', '47.1', '47.2'), ('time', '12:00:00', '12:00:01'), ('value', '9.1', '9.1')]
     """
-    return [_described(log, name) for name in log.names]
+    return [_describe(log, name) for name in log.names]
 
 
-def _described(log: Log, name: str) -> Column:
+def _describe(log: Log, name: str) -> Column:
     unit, missing = log.units.get(name), int(log.is_missing(name).sum())
     numbers, present = log.numbers(name), len(log) - missing
     finite = numbers[np.isfinite(numbers)]
-    words, is_numeric = _words(name), len(finite) > 0.5 * present
+    words, is_numeric = _split_words(name), len(finite) > 0.5 * present
     if not present:
         return Column(name, unit, "empty", 0, missing)
-    times = _times(log.cells[name], bool(words & _TIME), is_numeric)
+    times = _parse_times(log.cells[name], bool(words & _TIME), is_numeric)
     if times is not None:
         if len(finite) and not times.absolute:
             ends = _range(finite)
@@ -280,7 +280,7 @@ def _described(log: Log, name: str) -> Column:
             ends = _clock(np.nanmin(times.seconds), times), _clock(np.nanmax(times.seconds), times)
         return Column(name, unit, "time", int(np.isfinite(times.seconds).sum()), missing, *ends)
     if is_numeric:
-        kind = _kind(name, words, finite)
+        kind = _guess_kind(name, words, finite)
         ends = _range(finite)
         if kind in ("latitude", "longitude"):
             ends = _range_of_degrees(log, name, kind) or ends
@@ -293,13 +293,12 @@ def _described(log: Log, name: str) -> Column:
     return Column(name, unit, "text", present, missing)
 
 
-def _times(cells: Sequence[str], named: bool, is_numeric: bool) -> Times | None:
+def _parse_times(cells: Sequence[str], named: bool, is_numeric: bool) -> Times | None:
     """Return the times of a column; numbers are times only if the column is `named` so."""
     return times_of(cells, numbers=named) if named or not is_numeric else None
 
 
-def _kind(name: str, words: frozenset[str], numbers: Array) -> Kind:
-    """Return what a column of numbers holds."""
+def _guess_kind(name: str, words: frozenset[str], numbers: Array) -> Kind:
     largest = float(np.abs(numbers).max())
     guesses: tuple[tuple[Kind, bool], ...] = (
         ("latitude", bool(words & _LATITUDE) and (largest <= 90 or largest > 360)),  # above 360: ddmm.mmmm
@@ -313,7 +312,7 @@ def _kind(name: str, words: frozenset[str], numbers: Array) -> Kind:
     return next((kind for kind, holds in guesses if holds), "value")
 
 
-def _words(name: str) -> frozenset[str]:
+def _split_words(name: str) -> frozenset[str]:
     """Return the words of a column's name: of "GPS_Latitude" or "gpsLatitude", "gps" and "latitude"."""
     apart = re.sub(r"(?<=[a-zäöü])(?=[A-Z])", " ", bare(name))
     return frozenset(re.split(r"[^a-zäöüß]+", apart.lower()))

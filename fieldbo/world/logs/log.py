@@ -140,20 +140,20 @@ def read_text(path: Path) -> Text:
     InputError
         The file is missing, empty or not text, or it mixes decimal commas with points.
     """
-    text, notes = _decoded(path, _bytes(path))
+    text, notes = _decode(path, _read_bytes(path))
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if not _is_above(line)), 0)
-    preamble = _preamble(lines[start : start + _SAMPLE])
+    preamble = _count_preamble(lines[start : start + _SAMPLE])
     if preamble:
         notes.append(f"lines {start + 1} to {start + preamble} above the column names are left out")
         start += preamble
     above, declared = lines[:start], None
     for line in above:
-        declared = declared or _separator_of(line)
+        declared = declared or _find_separator(line)
     head = [line.strip() for line in above if line.lstrip().startswith("#")]
     if not any(line.strip() for line in lines):
         raise InputError("the file is empty", expected="a line of column names", where=str(path))
-    delimiter = declared or _delimiter_of(lines[start])
+    delimiter = declared or _find_delimiter(lines[start])
     try:
         rows = _split(lines[start:], delimiter, start)
     except csv.Error as error:
@@ -164,12 +164,12 @@ def read_text(path: Path) -> Text:
         raise InputError("the file is empty", expected="a line of column names", where=str(path))
     width = len(rows[0][1])  # a station may be called #7, but then its row is whole
     rows = [row for row in rows if not row[1][0].lstrip().startswith("#") or len(row[1]) == width]
-    rows, head, comment_is_header = _with_header(rows, head, delimiter, start)
+    rows, head, comment_is_header = _move_header(rows, head, delimiter, start)
     if comment_is_header:
         notes.append("the last comment line holds the column names")
     comma = delimiter != "," and _has_decimal_commas(path, rows, certain=delimiter == ";")
     if comma:
-        rows = [rows[0], *((line, [_with_point(cell) for cell in cells]) for line, cells in rows[1:])]
+        rows = [rows[0], *((line, [_replace_comma(cell) for cell in cells]) for line, cells in rows[1:])]
         notes.append("decimal commas are read as points")
     units = units_row(rows)
     if units is not None:
@@ -179,7 +179,7 @@ def read_text(path: Path) -> Text:
     return Text(rows, comments, tuple(units or ()), tuple(notes))
 
 
-def _preamble(lines: list[str]) -> int:
+def _count_preamble(lines: list[str]) -> int:
     """Return how many lines a logger wrote above the column names: they have far fewer cells than most."""
     if not lines:
         return 0
@@ -196,10 +196,10 @@ def _preamble(lines: list[str]) -> int:
 
 def _is_above(line: str) -> bool:
     """Return whether a line above the column names is none of them."""
-    return not line.strip() or line.lstrip().startswith("#") or _separator_of(line) is not None
+    return not line.strip() or line.lstrip().startswith("#") or _find_separator(line) is not None
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
         return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
@@ -222,9 +222,8 @@ def _bytes(path: Path) -> bytes:
         ) from None
 
 
-def _decoded(path: Path, content: bytes) -> tuple[str, list[str]]:
-    """Return the text of a file, and what was recognised."""
-    wide = _wide_encoding(content)
+def _decode(path: Path, content: bytes) -> tuple[str, list[str]]:
+    wide = _guess_wide_encoding(content)
     if b"\0" in content and not wide:
         raise _not_text(path)
     try:
@@ -238,7 +237,7 @@ def _decoded(path: Path, content: bytes) -> tuple[str, list[str]]:
         return content.decode("latin-1"), ["read as Latin-1"]
 
 
-def _wide_encoding(content: bytes) -> str | None:
+def _guess_wide_encoding(content: bytes) -> str | None:
     """Return the kind of UTF-16, by its byte order mark or its many zeros; None if it is another encoding."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
@@ -262,13 +261,13 @@ def _not_text(path: Path) -> InputError:
     )
 
 
-def _separator_of(line: str) -> str | None:
+def _find_separator(line: str) -> str | None:
     """Return the delimiter of Excel's line ``sep=;``."""
     found = re.fullmatch(r'"?sep=(.)"?', line.strip(" \r\n"), re.IGNORECASE)
     return found[1] if found and found[1] in ",;\t" else None
 
 
-def _delimiter_of(header: str) -> str | None:
+def _find_delimiter(header: str) -> str | None:
     """Return the delimiter that a line of column names uses most, outside quotes; None for blanks."""
     plain = re.sub(r'"[^"]*"', "", header)
     delimiter = max(",;\t", key=plain.count)
@@ -285,14 +284,14 @@ def _split(lines: list[str], delimiter: str | None, above: int) -> list[Row]:
     return [(above + reader.line_num, row) for row in reader if any(c.strip() for c in row)]
 
 
-def _with_header(
+def _move_header(
     rows: list[Row], comments: list[str], delimiter: str | None, above: int
 ) -> tuple[list[Row], list[str], bool]:
     """Return the rows and comments, the column names moved from the last comment if they are there."""
     if not comments or not rows or not any(is_number(cell) for cell in rows[0][1]):
         return rows, comments, False
     names = comments[-1].lstrip("#").strip()
-    cells = _split([names], _delimiter_of(names) if delimiter is None else delimiter, 0)
+    cells = _split([names], _find_delimiter(names) if delimiter is None else delimiter, 0)
     if not cells or len(cells[0][1]) != len(rows[0][1]):
         return rows, comments, False
     return [(above, cells[0][1]), *rows], comments[:-1], True
@@ -338,7 +337,7 @@ def _has_decimal_commas(path: Path, rows: list[Row], *, certain: bool) -> bool:
     return True
 
 
-def _with_point(cell: str) -> str:
+def _replace_comma(cell: str) -> str:
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 
 
@@ -455,15 +454,8 @@ def read_log(path: Path) -> Log:
     if not names[-1] and not any(cell.strip() for _, cells in rows for cell in cells[width - 1 :]):
         names.pop()  # a delimiter at the end of each line
     _check_names(path, first, names)
-    names = _distinct([name or f"column {i}" for i, name in enumerate(names, 1)])
-    for line, cells in rows:
-        if any(cell.strip() for cell in cells[len(names) :]):
-            raise InputError(
-                f"the line has {counted(len(cells), 'cell')}",
-                expected=f"{len(names)}, one per column ({', '.join(names)})",
-                where=f"{path}, line {line}",
-                fix="write decimals with a point, not a comma, and put text with commas in quotes",
-            )
+    names = _make_distinct([name or f"column {i}" for i, name in enumerate(names, 1)])
+    check_widths(path, rows, names)
     if not rows:
         raise InputError("the file has no readings", expected="a line per reading", where=str(path))
     width = len(names)
@@ -487,7 +479,19 @@ def read_log(path: Path) -> Log:
     )
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def check_widths(path: Path, rows: Sequence[Row], names: Sequence[str]) -> None:
+    """Raise an `InputError` if a row has more cells than there are columns."""
+    for line, cells in rows:
+        if any(cell.strip() for cell in cells[len(names) :]):
+            raise InputError(
+                f"the line has {counted(len(cells), 'cell')}",
+                expected=f"{len(names)}, one per column ({', '.join(names)})",
+                where=f"{path}, line {line}",
+                fix="write decimals with a point, not a comma, and put text with commas in quotes",
+            )
+
+
+def _make_distinct(names: Sequence[str]) -> list[str]:
     """Return the names with a number behind those that appeared before: flag, flag.2."""
     counts: dict[str, int] = {}
     distinct = []

@@ -130,12 +130,12 @@ def survey_from_log(
     log = replace(log, missing=(*log.missing, *missing))
     lat, lon, value = log.column(lat, "--lat"), log.column(lon, "--lon"), log.column(value, "--value")
     y, x = degrees_of(log, lat, "latitude"), degrees_of(log, lon, "longitude")
-    columns = {"lat": y, "lon": x, "value": _numbers(log, value)}
+    columns = {"lat": y, "lon": x, "value": _read_numbers(log, value)}
     if depth is not None:
-        columns["depth"] = _numbers(log, log.column(depth, "--depth"))
-    columns |= {f"channel {each}": _numbers(log, log.column(each, "--channel")) for each in channels}
-    noise = None if noise_sd is None else _numbers(log, log.column(noise_sd, "--noise"))
-    clock, about_time = _times(log, time)
+        columns["depth"] = _read_numbers(log, log.column(depth, "--depth"))
+    columns |= {f"channel {each}": _read_numbers(log, log.column(each, "--channel")) for each in channels}
+    noise = None if noise_sd is None else _read_numbers(log, log.column(noise_sd, "--noise"))
+    clock, about_time = _read_times(log, time)
     notes = [*log.notes, *about_time]
 
     doubts = sentinel_doubts(columns["value"], value, log.missing)
@@ -154,11 +154,11 @@ def survey_from_log(
         "without a depth": ~np.isfinite(columns.get("depth", np.zeros(len(log)))),
         "without a noise of at least 0": ~((np.zeros(len(log)) if noise is None else noise) >= 0),
     }
-    order, left_out = _usable(log, reasons, least)
+    order, left_out = _select_usable(log, reasons, least)
     notes += left_out
     if clock is not None:
         columns["time"] = clock.seconds
-        order, sorting = _by_time(clock.seconds, order)
+        order, sorting = _sort_by_time(clock.seconds, order)
         notes += sorting
     x[order], wrapping = unwrapped(x[order])
     start = Pooled.rows(
@@ -187,7 +187,7 @@ def survey_from_log(
     )
 
 
-def _numbers(log: Log, name: str) -> Array:
+def _read_numbers(log: Log, name: str) -> Array:
     """Return the numbers (n,) of a column, NaN where there is none."""
     check_limits(log, name)
     numbers, present = log.numbers(name), ~log.is_missing(name)
@@ -212,15 +212,14 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _by_time(times: Array, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str]]:
+def _sort_by_time(times: Array, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str]]:
     """Return rows sorted by time, and a note if they were not; one without a time follows the one before."""
     known = np.maximum.accumulate(np.where(np.isfinite(times[order]), order, -1))
     by_time = np.argsort(np.where(known < 0, -np.inf, times[known]), kind="stable")
     return order[by_time], ["rows are sorted by time"] if (np.diff(by_time) < 0).any() else []
 
 
-def _times(log: Log, name: str | None) -> tuple[Times | None, list[str]]:
-    """Return the times in a column, if any, and notes on them."""
+def _read_times(log: Log, name: str | None) -> tuple[Times | None, list[str]]:
     if name is None:
         return None, []
     name = log.column(name, "--time")
@@ -251,7 +250,7 @@ def _check_possible(log: Log, y: Array, x: Array, impossible: NDArray[np.bool_],
     )
 
 
-def _usable(
+def _select_usable(
     log: Log, reasons: dict[str, NDArray[np.bool_]], least: int
 ) -> tuple[NDArray[np.int64], list[str]]:
     """Return the rows with none of the reasons to be left out, and notes on those that have one.

@@ -70,7 +70,7 @@ def times_of(cells: Sequence[str], *, numbers: bool = True) -> Times | None:
         return None
     tried = [present[i] for i in np.unique(np.linspace(0, len(present) - 1, _TRIED).astype(int))]
     if all(_float(cell) is not None for cell in tried):
-        return _from_numbers(cells) if numbers else None
+        return _parse_numbers(cells) if numbers else None
     parsers = [parser for parser in _parsers() if _share(parser, tried) > 0.5]
     if not parsers:
         return None
@@ -81,7 +81,7 @@ def times_of(cells: Sequence[str], *, numbers: bool = True) -> Times | None:
     first = int(np.argmin(jumps))
     best = complete[first]
     if np.nanmax(best) < _DAY_S:
-        return Times(_past_midnight(best), "clock")
+        return Times(_count_past_midnight(best), "clock")
     alone = not any(":" in cell for cell in present) and not (best[np.isfinite(best)] % _DAY_S).any()
     notes: tuple[str, ...] = ()
     undecided = ""
@@ -89,7 +89,7 @@ def times_of(cells: Sequence[str], *, numbers: bool = True) -> Times | None:
         differ = np.flatnonzero(np.isfinite(best) & np.isfinite(other) & (best != other))
         if len(differ):
             row, decided = int(differ[0]), not np.isclose(jump, jumps[first])
-            notes = (_either(cells[row], best[row], other[row], decided),)
+            notes = (_note_either(cells[row], best[row], other[row], decided),)
             undecided = "" if decided else notes[0]
     offsets = all(map(has_offset, present))
     return Times(best, "date" if alone else "instant", notes, undecided, offsets)
@@ -102,7 +102,7 @@ def times_in(log: Log, name: str) -> Times | None:
     there is exactly one such column.
     """
     times = times_of(log.cells[name])
-    other = None if times is None else _other_half(log, name, times)
+    other = None if times is None else _find_other_half(log, name, times)
     if times is None or other is None:
         return times
     date, clock = (name, other) if times.kind == "date" else (other, name)
@@ -111,7 +111,7 @@ def times_in(log: Log, name: str) -> Times | None:
     if together is None:
         return times
     notes = (f"time is {date} and {clock} together", *together.notes)
-    seconds, days = _past_midnight(together.seconds), together.seconds // _DAY_S
+    seconds, days = _count_past_midnight(together.seconds), together.seconds // _DAY_S
     days, known = days[np.isfinite(days)], seconds[np.isfinite(seconds)]
     if np.ptp(days) == 0 and known.max() // _DAY_S > days[0] and (np.diff(known) >= 0).all():
         notes += (f"{date} stays the same after midnight; the times go on with the next day",)
@@ -126,11 +126,11 @@ def column_of_time(log: Log, names: Sequence[str]) -> str | None:
     """
     if len(names) == 2:
         times = times_of(log.cells[names[0]])
-        return names[0] if times is not None and _other_half(log, names[0], times) == names[1] else None
+        return names[0] if times is not None and _find_other_half(log, names[0], times) == names[1] else None
     return names[0] if len(names) == 1 else None
 
 
-def _other_half(log: Log, name: str, times: Times) -> str | None:
+def _find_other_half(log: Log, name: str, times: Times) -> str | None:
     """Return the only column of times of day, for dates, or of dates, for times of day; None without one."""
     wanted = {"date": "clock", "clock": "date"}.get(times.kind)
     if wanted is None:
@@ -140,7 +140,7 @@ def _other_half(log: Log, name: str, times: Times) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _from_numbers(cells: Sequence[str]) -> Times | None:
+def _parse_numbers(cells: Sequence[str]) -> Times | None:
     numbers = np.array([_or_nan(_float(cell)) for cell in cells])
     numbers[~np.isfinite(numbers)] = np.nan
     if np.isnan(numbers).all():
@@ -194,8 +194,7 @@ def has_offset(cell: str) -> bool:
         return False
 
 
-def _either(cell: str, best: float, other: float, decided: bool) -> str:
-    """Return the note that a date has two readings."""
+def _note_either(cell: str, best: float, other: float, decided: bool) -> str:
     used, left = (f"{at.day} {at:%B %Y}" for at in (datetime.fromtimestamp(s, UTC) for s in (best, other)))
     said = f"dates may have the day or the month first: {cell!r} is read as {used}"
     return f"{said}, not {left}: that leaves fewer jumps" if decided else f"{said}, but may be {left}"
@@ -205,8 +204,7 @@ def _epoch(at: datetime) -> float:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
-def _past_midnight(seconds: Array) -> Array:
-    """Return times of day that go on after midnight."""
+def _count_past_midnight(seconds: Array) -> Array:
     known = np.flatnonzero(np.isfinite(seconds))
     days = np.append(0, np.cumsum(np.diff(seconds[known]) < -_DAY_S / 2))
     going_on = seconds.copy()

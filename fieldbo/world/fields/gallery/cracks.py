@@ -126,14 +126,14 @@ class Cracks(FieldKind):
         wall = shapely.box(*domain.low, *domain.high) if domain.region is None else domain.region
         shapely.prepare(wall)
         rng = stream(draw, "field")
-        corners = list(rng.permutation(_corners(wall)))
+        corners = list(rng.permutation(_find_corners(wall)))
         grown: list[Crack] = []
         for number in range(self.cracks):
             opening = rng.uniform(0.9, 1.0) if number == 0 else rng.uniform(0.3, 0.7)
-            grown += self._crack(wall, corners, opening, rng)
+            grown += self._start_crack(wall, corners, opening, rng)
         return CrackedWall(tuple(grown), self.footprint, self.halo)
 
-    def _crack(
+    def _start_crack(
         self, wall: Region, corners: list[Array], opening: float, rng: np.random.Generator
     ) -> list[Crack]:
         """Return a crack with its branches, from the first start where it has room."""
@@ -142,17 +142,17 @@ class Cracks(FieldKind):
         for _ in range(_TRIES):
             # three of four start at an opening, as long as corners are left
             at_corner = len(corners) > 0 and rng.uniform() < 0.75
-            start = corners.pop() if at_corner else _on_edge(wall, rng)
+            start = corners.pop() if at_corner else _draw_on_edge(wall, rng)
             start[2] += np.radians(15) * rng.standard_normal()
-            crack = self._grown(wall, start, opening, length, rng)
+            crack = self._grow(wall, start, opening, length, rng)
             if longest is None or len(crack.points) > len(longest.points):
                 longest = crack
             if len(crack.points) * STEP >= length / 2:
                 break
         assert longest is not None
-        return [longest, *self._branches(wall, longest, length, _GENERATIONS, rng)]
+        return [longest, *self._grow_branches(wall, longest, length, _GENERATIONS, rng)]
 
-    def _grown(
+    def _grow(
         self, wall: Region, start: Array, opening: float, length: float, rng: np.random.Generator
     ) -> Crack:
         """Grow a crack from `start`, (x, y, heading), until its length or the wall ends."""
@@ -169,7 +169,7 @@ class Cracks(FieldKind):
         left = 1.0 - np.arange(len(points)) / (steps + 1)
         return Crack(frozen_array(points), frozen_array(opening * np.sqrt(left)))
 
-    def _branches(
+    def _grow_branches(
         self, wall: Region, crack: Crack, length: float, more: int, rng: np.random.Generator
     ) -> list[Crack]:
         """Return the branches of a crack, and their branches."""
@@ -182,12 +182,12 @@ class Cracks(FieldKind):
             start = np.array([*crack.points[k], heading + aside])
             opening = crack.openings[k] * rng.uniform(0.5, 0.8)
             rest = (length - k * STEP) * rng.uniform(0.4, 0.8)
-            branch = self._grown(wall, start, opening, rest, rng)
-            branches += [branch, *self._branches(wall, branch, rest, more - 1, rng)]
+            branch = self._grow(wall, start, opening, rest, rng)
+            branches += [branch, *self._grow_branches(wall, branch, rest, more - 1, rng)]
         return branches
 
 
-def _corners(wall: Region) -> Array:
+def _find_corners(wall: Region) -> Array:
     """Return the corners of cutouts of the wall, (n, 3): x, y, and the heading away from the cutout."""
     corners = []
     for part in shapely.get_parts(wall):
@@ -202,7 +202,7 @@ def _corners(wall: Region) -> Array:
     return np.concatenate(corners)
 
 
-def _on_edge(wall: Region, rng: np.random.Generator) -> Array:
+def _draw_on_edge(wall: Region, rng: np.random.Generator) -> Array:
     """Return a point on the wall's outer edge, and the heading into the wall."""
     part = max(shapely.get_parts(wall), key=lambda p: float(p.area))
     ring = orient(part).exterior

@@ -153,7 +153,6 @@ def _add_cells(rng: np.random.Generator, scene: Array, cells: Labels) -> None:
 
 
 def _add_debris(rng: np.random.Generator, scene: Array) -> None:
-    """Draw debris into a scene (h, w)."""
     size = len(scene)
     for _ in range(round(scene.size / _PIXELS_A_DEBRIS)):
         radius, bright = rng.uniform(1.5, 4.5), rng.uniform(0.5, 1.0)
@@ -162,7 +161,6 @@ def _add_debris(rng: np.random.Generator, scene: Array) -> None:
 
 
 def _add_fibres(rng: np.random.Generator, scene: Array) -> None:
-    """Draw fibres into a scene (h, w)."""
     size = len(scene)
     for _ in range(max(1, round(scene.size / _PIXELS_A_FIBRE))):
         at, heading = rng.uniform(0, size, 2), rng.uniform(0, 2 * np.pi)
