@@ -107,8 +107,8 @@ def test_no_circle_counts_once_readings_lie_on_both_sides_of_the_threshold(bay):
 
 def test_a_reading_vouches_as_far_as_a_sweep_in_square_cells_leaves_a_place(bay, monkeypatch):
     mission, above = bay.mission, float(bay.surface.belief.values.max()) + 1.0
-    monkeypatch.setattr("fieldbo.agent.inspection.spacing_of", lambda *_: 100.0)
-    monkeypatch.setattr("fieldbo.agent.inspection.reach_of", lambda *_: np.full(2, 1e-9))
+    monkeypatch.setattr("fieldbo.agent.unseen.spacing_of", lambda *_: 100.0)
+    monkeypatch.setattr("fieldbo.agent.unseen.reach_of", lambda *_: np.full(2, 1e-9))
     found = inspection(mission, bay.surface, above).far
     away = to_nearest(mission.world.domain, bay.surface.belief.sites)
     np.testing.assert_array_equal(found, away >= 100.0 / np.sqrt(2.0))
