@@ -39,11 +39,6 @@ class Covered(NamedTuple):
     farthest: float
     within: float
 
-    @property
-    def lacks(self) -> bool:
-        """Whether a place is too far."""
-        return self.farthest > self.within
-
 
 def read_places(agent: AgentState, *, planned: bool = False) -> Array:
     """Return the places (k, d) of readings that the model believes, and the sites for which they were taken.

@@ -137,7 +137,7 @@ def unnoticed(mission: Mission, surface: AnySurface, rng: np.random.Generator, d
     from scipy.spatial import cKDTree
 
     domain, belief = mission.world.domain, surface.belief
-    if _vouches(mission) or not belief.size:
+    if vouches(mission) or not belief.size:
         return None
     unit = yardsticks(domain)
     radii = 0.5 * spacing_of(mission, belief.size) * SIZES ** rng.random(draws)
@@ -150,8 +150,8 @@ def unnoticed(mission: Mission, surface: AnySurface, rng: np.random.Generator, d
     return patches
 
 
-def _vouches(mission: Mission) -> bool:
-    """Return whether the model speaks for all places: it is known, or distances say nothing."""
+def vouches(mission: Mission) -> bool:
+    """Return whether the model alone speaks for all places: it is known, or distances say nothing of them."""
     domain = mission.world.domain
     return mission.model.every is None or bool(domain.control_sets) or domain.dimension > MOST_AXES
 
@@ -163,7 +163,7 @@ def _covering(mission: Mission, surface: AnySurface) -> Covering | None:
         heaviest = surface.surfaces[int(np.argmax(surface.weights))]
     assert isinstance(heaviest, Surface)
     belief = heaviest.belief
-    if _vouches(mission) or not belief.size:
+    if vouches(mission) or not belief.size:
         return None
     sd = float(np.sqrt(np.median(belief.noise_variances)))
     readings = Readings.of(domain, belief.sites, belief.values, belief.noise_variances, sd)
@@ -248,7 +248,7 @@ def _distance(mission: Mission, surface: AnySurface, threshold: float) -> Array:
     each side of the threshold, within one length scale that the model has learned.
     """
     domain, belief, places = mission.world.domain, surface.belief, surface.candidates
-    if mission.model.every is None or domain.control_sets or domain.dimension > MOST_AXES:
+    if vouches(mission):
         return np.zeros(len(places))
     if not belief.size:
         return np.full(len(places), np.inf)
@@ -286,8 +286,7 @@ def missable(mission: Mission, surface: AnySurface, threshold: float, far: Mask)
         The places that are too far from all readings; the circle's centre is none of them.
     """
     domain, belief, places = mission.world.domain, surface.belief, surface.candidates
-    known = mission.model.every is None or domain.control_sets or domain.dimension > MOST_AXES
-    if known or far.all() or not belief.size or _met(belief.values, threshold):
+    if vouches(mission) or far.all() or not belief.size or _met(belief.values, threshold):
         return np.zeros(len(places), dtype=bool)
     units = yardsticks(domain)
     away = np.where(far, -1.0, nearest(belief.sites / units, places / units))

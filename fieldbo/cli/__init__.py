@@ -6,7 +6,8 @@ import errno
 import io
 import sys
 import warnings
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -65,9 +66,18 @@ def _with_paths_that_exist() -> None:
         ) from None
 
 
-def _show_note(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    """Print a warning for people, without the line of code that it comes from."""
-    sys.stderr.write(f"note: {message}\n")
+def _show_notes(others: Callable[..., None]) -> Callable[..., None]:
+    """Return what prints each note on what will change once, as words; `others` shows all other warnings."""
+    said = set[str]()
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if not issubclass(category, FutureWarning):
+            others(message, category, *rest, **more)
+        elif (text := str(message)) not in said:
+            said.add(text)
+            sys.stderr.write(f"note: {text}\n")
+
+    return show
 
 
 def main() -> None:
@@ -75,7 +85,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # print "?" where the terminal's encoding has no "±"
-    warnings.showwarning = _show_note
+    warnings.showwarning = _show_notes(warnings.showwarning)
     try:
         _with_paths_that_exist()
     except FieldboError as error:

@@ -154,7 +154,6 @@ def overrides(
     if policy is not None:
         from fieldbo.mission.load import with_policy
 
-        _table(out, "policy", "--policy")
         out = with_policy(policy, out)
     if prior is not None:
         table = _table(out, "prior", "--prior")

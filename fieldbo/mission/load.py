@@ -271,7 +271,7 @@ def with_policy(policy: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        The text is no policy, or the overrides set the same key.
+        The text is no policy, or the overrides set the same key, or something else than a table.
 
     Examples
     --------
@@ -291,6 +291,10 @@ def with_policy(policy: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
             )
         table[key.strip()] = toml_value(value.strip())
     own = overrides.get("policy", {})
+    if not isinstance(own, Mapping):
+        raise InputError(
+            f"--policy conflicts with --set policy={own}", expected="policy as a table", where="--set"
+        )
     if twice := own.keys() & table.keys():
         key = min(twice)
         raise InputError(

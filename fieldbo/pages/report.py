@@ -15,6 +15,7 @@ import shapely
 
 import fieldbo
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.agent.unseen import vouches
 from fieldbo.domain.obstacles import Region
 from fieldbo.errors import InputError
 from fieldbo.messages import order_number
@@ -147,7 +148,7 @@ def _content(course: Course, plane: Plane | None, raster: Raster | None) -> dict
         "commands": tables.commands(course),
         "corrections": tables.corrections(course),
         "several_vehicles": len(mission.vehicles) > 1,
-        "learns": mission.model.every is not None,
+        "measured": not (vouches(mission) or mission.world.domain.continuous),
         "unit": mission.world.cost_unit,
         "origin": _origin(course.run),
         "version": fieldbo.__version__,

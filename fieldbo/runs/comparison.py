@@ -65,8 +65,14 @@ def contender(mission: str, overrides: Mapping[str, Any]) -> tuple[str, dict[str
     >>> contender("gp-lake with straddle", {})
     ('gp-lake', {'policy': {'kind': 'straddle'}})
     """
-    name, named, policy = mission.partition(_WITH)
-    return name, with_policy(policy, overrides) if named else dict(overrides)
+    name, policy = _split(mission)
+    return name, dict(overrides) if policy is None else with_policy(policy, overrides)
+
+
+def _split(mission: str) -> tuple[str, str | None]:
+    """Return the name or path of a mission, and the policy named with it; a path may hold the same word."""
+    name, named, policy = mission.rpartition(_WITH)
+    return (name, policy) if named and not mission.endswith(".toml") else (mission, None)
 
 
 def prepared(case: Case, overrides: Mapping[str, Any]) -> Mission:
@@ -122,8 +128,9 @@ def _key(case: Case) -> tuple[str, ...]:
 
 def label(mission: str) -> str:
     """Return the name by which the table calls a mission."""
-    name, named, policy = mission.partition(_WITH)
-    return f"{Path(name).stem if name.endswith('.toml') else name}{named}{policy}"
+    name, policy = _split(mission)
+    stem = Path(name).stem if name.endswith(".toml") else name
+    return stem if policy is None else f"{stem}{_WITH}{policy}"
 
 
 def compare(

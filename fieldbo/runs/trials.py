@@ -13,6 +13,7 @@ import io
 import json
 import os
 import signal
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -71,6 +72,7 @@ def run_all(
 def _begin_worker() -> None:
     """Prepare a worker process, which leaves Ctrl-C to its parent and ends with it, however that ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.filterwarnings("ignore", "mission .* is now", FutureWarning)  # the parent has said so
     Thread(target=_end_with_parent, daemon=True).start()
     _one_numba_thread()
 

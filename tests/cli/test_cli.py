@@ -22,7 +22,7 @@ from waiting import SLOW_S, until
 
 import fieldbo
 from fieldbo._numerics import compiled as loops
-from fieldbo.cli import _show_note, app
+from fieldbo.cli import _show_notes, app
 from fieldbo.mission.files import shipped
 from fieldbo.mission.kinds import POLICIES
 from fieldbo.mission.schema import json_schema
@@ -765,6 +765,11 @@ def test_a_world_takes_no_policy(command):
     assert "--policy tour does not apply to a world" in err
 
 
-def test_a_note_is_printed_without_the_line_of_code(capsys):
-    _show_note(FutureWarning("old is now new"), FutureWarning, "file.py", 3)
+def test_a_note_is_printed_once_without_the_line_of_code(capsys):
+    others = []
+    show = _show_notes(lambda *warning: others.append(warning))
+    for _ in range(2):
+        show(FutureWarning("old is now new"), FutureWarning, "file.py", 3)
+    show("overflow", RuntimeWarning, "file.py", 4)
     assert capsys.readouterr().err == "note: old is now new\n"
+    assert others == [("overflow", RuntimeWarning, "file.py", 4)]

@@ -86,6 +86,13 @@ def test_a_page_states_the_question_the_answer_and_the_notes(folder, parsed):
         assert words in parsed.words
 
 
+def test_a_page_says_how_often_intervals_of_learned_models_held(parsed, tmp_path):
+    mission = load_mission("lake-level-set", {"agent": {"max_steps": 6}})
+    learned = Parsed(report_page(read_run(carried_out(mission, tmp_path / "lake-1"))))
+    assert "In simulations of seven kinds of fields with the default policy" in learned.words
+    assert "In simulations of" not in parsed.words, "its model is known"
+
+
 def test_a_page_lists_each_order_with_its_costs_and_reasons(folder, parsed):
     result = fieldbo.load_run(folder).result()
     orders = len(result.accounts[0].lines)

@@ -20,7 +20,7 @@ from waiting import SLOW_S, until
 from fieldbo.errors import InputError
 from fieldbo.results.metrics import BEST_REGRET, F1, REGRET
 from fieldbo.runs import comparison, trials
-from fieldbo.runs.comparison import COLUMNS, Case, compare, prepared, write_rows
+from fieldbo.runs.comparison import COLUMNS, Case, compare, contender, label, prepared, write_rows
 from fieldbo.runs.comparison_scores import (
     calibration,
     differences_at,
@@ -653,3 +653,30 @@ def test_plot_draws_a_comparison_again_from_its_table(said, command, tmp_path, m
         code, _, error = command("plot", "lake.csv", *args)
         assert code == 2
         assert message in error
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "policy", "called"),
+    [
+        ("gp-lake", "gp-lake", None, "gp-lake"),
+        ("gp-lake with tour", "gp-lake", {"kind": "tour"}, "gp-lake with tour"),
+        ("my/lake with noise.toml", "my/lake with noise.toml", None, "lake with noise"),
+        (
+            "lake with noise.toml with tour",
+            "lake with noise.toml",
+            {"kind": "tour"},
+            "lake with noise with tour",
+        ),
+    ],
+)
+def test_a_mission_may_be_compared_with_another_policy(given, name, policy, called):
+    found, overrides = contender(given, {"draw": 1})
+    assert (found, overrides.get("policy"), overrides["draw"]) == (name, policy, 1)
+    assert label(given) == called
+
+
+def test_a_policy_does_not_replace_something_else_that_is_set():
+    with pytest.raises(InputError, match="conflicts with --set policy=3"):
+        contender("gp-lake with tour", {"policy": 3})
+    with pytest.raises(InputError, match=r"--set policy\.kind=gchk"):
+        contender("gp-lake with tour", {"policy": {"kind": "gchk"}})
