@@ -127,26 +127,7 @@ def overrides(
 
     out: dict[str, Any] = {}
     for pair in pairs:
-        key, equals, text = pair.partition("=")
-        path = [p.strip() for p in key.split(".")]
-        if not equals or not all(path):
-            raise InputError(
-                f"--set {pair!r} is missing a key or '='" if pair else "--set is empty",
-                expected="table.key=value",
-                where="--set",
-                fix="write it as in --set question.threshold=2",
-            )
-        table = out
-        for name in path[:-1]:
-            table = table.setdefault(name, {})
-            if not isinstance(table, dict):
-                raise InputError(
-                    f"--set {key.strip()} conflicts with an earlier --set {name}=...",
-                    expected=f"{name} as a table",
-                    where="--set",
-                    fix="remove one of the two",
-                )
-        table[path[-1]] = toml_value(text.strip())
+        _set(out, pair)
     if seed is not None:
         out["seed"] = seed
     if battery is not None:
@@ -169,6 +150,32 @@ def overrides(
             )
         table["readings"] = prior
     return out
+
+
+def _set(out: dict[str, Any], pair: str) -> None:
+    """Set the key of a ``table.key=value`` pair in nested tables."""
+    from fieldbo.mission.files import toml_value
+
+    key, equals, text = pair.partition("=")
+    path = [p.strip() for p in key.split(".")]
+    if not equals or not all(path):
+        raise InputError(
+            f"--set {pair!r} is missing a key or '='" if pair else "--set is empty",
+            expected="table.key=value",
+            where="--set",
+            fix="write it as in --set question.threshold=2",
+        )
+    table = out
+    for name in path[:-1]:
+        table = table.setdefault(name, {})
+        if not isinstance(table, dict):
+            raise InputError(
+                f"--set {key.strip()} conflicts with an earlier --set {name}=...",
+                expected=f"{name} as a table",
+                where="--set",
+                fix="remove one of the two",
+            )
+    table[path[-1]] = toml_value(text.strip())
 
 
 def _table(out: dict[str, Any], name: str, option: str) -> dict[str, Any]:

@@ -332,6 +332,7 @@ def console(
         typer.Option(help="Start the mission with this vehicle file; repeatable.", metavar="FILE"),
     ] = None,
     set_: Set = None,
+    policy: Policy = None,
     battery: Annotated[
         str | None,
         typer.Option(help="Start the mission with this battery, as *run* takes it.", metavar="AMOUNT"),
@@ -391,6 +392,7 @@ def console(
     arguments = [
         *_repeat("--vehicle", chosen),
         *_repeat("--set", set_ or []),
+        *_repeat("--policy", [] if policy is None else [policy]),
         *_repeat("--battery", [] if battery is None else [battery]),
         *_repeat("--prior", [] if prior is None else [prior]),
     ]

@@ -284,7 +284,7 @@ def with_policy(policy: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
         key, equals, value = pair.partition("=")
         if not (equals and key.strip()):
             raise InputError(
-                f"--policy {policy}: {pair!r} is no setting",
+                f"--policy {policy}: {pair!r} is not a setting",
                 expected="a kind, and key=value after commas",
                 where="--policy",
                 fix="write it as in --policy gchk,per_cost=true",

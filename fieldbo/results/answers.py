@@ -460,19 +460,21 @@ class OptimumAnswer(_Answer):
         width = f"than a patch of {distance_text(world.domain, unseen.width)} is wide"
         far = f"{unseen.share:.0%} of the domain is farther from all readings {width}"
         if alike:
-            return f"{far}: a {more} value may have been missed; readings so alike don't say by how much"
+            return (
+                f"{far}: a {more} value may have been missed; the readings are too alike to say by how much"
+            )
         return f"{far}: a value up to {by} {more} may be there, whatever the model says"
 
     def _in_words(self, read: Unexpected) -> str:
-        """Return what was read at a place, what the model makes of it, and what to do."""
+        """Return what was read at a place, what the model states there, and what to do."""
         domain, quantity = self.mission.world.domain, self.mission.world.quantity
         expected = float(self.surface.over(read.place[None]).mean[0])
         measured, stated = self.scale.to_user([read.value, expected]).tolist()
         side = "above" if measured > stated else "below"
         return (
-            f"the readings at {coordinates(domain, read.place)} say {quantity.amount(measured)}, "
-            f"{abs(read.deviations):.2g} standard deviations {side} what others let the model expect, and "
-            f"it makes {quantity.amount(stated)} of them; intervals allow for either. Read there again"
+            f"the readings at {coordinates(domain, read.place)} average {quantity.amount(measured)}, "
+            f"{abs(read.deviations):.2g} standard deviations {side} what the other readings predict, but the "
+            f"model states {quantity.amount(stated)}; the intervals allow for both. Read there again"
         )
 
 

@@ -160,4 +160,4 @@ def test_equal_readings_are_no_answer_while_a_patch_could_hide_between_them():
     assert result.answer.unseen.share > 0.01, "the trial: the battery does not reach everywhere"
     assert result.end_reason is EndReason.BATTERY_SPENT
     (note,) = [note for note in result.notes if "farther from all readings" in note]
-    assert "a larger value may have been missed; readings so alike don't say by how much" in note
+    assert "a larger value may have been missed; the readings are too alike to say by how much" in note

@@ -744,8 +744,8 @@ def test_set_changes_the_settings_of_the_policy(command):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--policy", "gchk,per_cost"), "'per_cost' is no setting"),
-        (("--policy", "gchk,=1"), "'=1' is no setting"),
+        (("--policy", "gchk,per_cost"), "'per_cost' is not a setting"),
+        (("--policy", "gchk,=1"), "'=1' is not a setting"),
         (("--policy", ""), "policy.kind"),
         (("--policy", "gchkk"), "did you mean 'gchk'?"),
         (("--policy", "gchk", "--set", "policy.kind=tour"), "both --policy gchk and --set policy.kind=tour"),

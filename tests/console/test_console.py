@@ -481,9 +481,10 @@ def test_a_mission_starts_with_the_battery_and_the_earlier_readings_that_are_giv
     monkeypatch.chdir(tmp_path)
     (tmp_path / "before.csv").write_text("along,depth,value\n100,5,1.2\n200,10,0.4\n", encoding="utf-8")
     said = []
-    arguments = ["--battery", "90", "--prior", "before.csv"]
+    arguments = ["--policy", "straddle", "--battery", "90", "--prior", "before.csv"]
     file = _find_or_start("gp-lake", arguments, None, said.append)
     assert said == ["starting gp-lake; what it prints goes to runs/gp-lake-1.log"]
     mission = fieldbo.load_mission(file.parent / "mission.toml")
+    assert mission.policy_kind == "straddle"
     assert mission.vehicles[0].battery == 90.0
     assert len(mission.earlier.values) == 2

@@ -50,7 +50,9 @@ def test_the_interval_of_the_reported_value_allows_for_what_was_read_there(goal)
     assert stated.optimum.low < sign < stated.optimum.high
     (note, *_) = found.notes(np.ones(6), None)
     side = "above" if goal == "maximise" else "below"
-    assert note.startswith(f"the readings at x 5 m, y 4 m say {sign:.4g} m, 8.9 standard deviations {side} ")
+    assert note.startswith(
+        f"the readings at x 5 m, y 4 m average {sign:.4g} m, 8.9 standard deviations {side} "
+    )
 
 
 def test_a_reading_that_the_others_let_expect_changes_no_interval():
