@@ -100,7 +100,8 @@ def read_mission(
     else:
         file, instead = mission_named(str(name_or_path))
     where = short_path(file)
-    settings = plain_prior(merged({**read_toml(file), **instead}, overrides or {}))
+    own = {**read_toml(file), **instead}
+    settings = plain_prior(_keep_shared(own, merged(own, overrides or {})))
     content = validated(MissionFile, settings, where)
     world_file = find("world", content.world, list_worlds(file.parent), f"{where}: world")
     world = world_from(world_file, content.draw)
@@ -156,6 +157,15 @@ def read_mission(
         if error.where is not None:
             error.where = error.where.replace(f"{Path.cwd()}/", "").replace(str(Path.cwd()), ".")
         raise error.at(where) from None
+
+
+def _keep_shared(own: Mapping[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with what a mission asks of every policy, also if another one takes its place."""
+    before, after = own.get("policy"), settings.get("policy")
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        return settings
+    shared = {key: before[key] for key in AnyPolicyFile.model_fields if key in before}
+    return {**settings, "policy": {**shared, **after}} if shared else settings
 
 
 def _condition(world: World, earlier: Prior) -> World:

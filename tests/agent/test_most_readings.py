@@ -10,6 +10,7 @@ import fieldbo
 from fieldbo.belief.question import LevelSet, Optimum
 from fieldbo.errors import InputError
 from fieldbo.messages import Command, EndReason, Query, Rejected
+from fieldbo.mission.files import toml_text
 from fieldbo.policies import EI, Straddle
 from fieldbo.results.contradictions import reread
 from fieldbo.testing import small_mission, small_world
@@ -124,3 +125,13 @@ def test_a_site_far_from_the_threshold_is_settled():
         agent.tell(order.observed(np.array([5.0 - k % 2]), noise_variance=0.25))
     (note,) = reread(agent)
     assert note.startswith("24 of 30")
+
+
+def test_it_holds_for_another_policy_too(tmp_path):
+    settings = {"policy": {"kind": "straddle", "most_readings_per_site": 2}}
+    text = toml_text(dict(fieldbo.load_mission("gp-lake", settings).settings))
+    (tmp_path / "m.toml").write_text(text)
+    other = fieldbo.load_mission(tmp_path / "m.toml", {"policy": {"kind": "gchk"}})
+    assert (other.policy_kind, other.most_readings_per_site) == ("gchk", 2)
+    more = {"policy": {"kind": "gchk", "most_readings_per_site": 5}}
+    assert fieldbo.load_mission(tmp_path / "m.toml", more).most_readings_per_site == 5
