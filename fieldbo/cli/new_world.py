@@ -319,20 +319,20 @@ def degrees(text: str, option: str) -> tuple[float, ...]:
 
 def list_columns(csv: Path) -> NoReturn:
     """Print what the columns of a log hold, and raise the error that one has to be chosen."""
-    from fieldbo.world.logs.columns import describe_columns, no_value_chosen, table_of
-    from fieldbo.world.logs.log import read_log
+    from fieldbo.tables.columns import describe_columns, no_value_chosen, table_of
+    from fieldbo.tables.opening import open_table
 
-    log = read_log(csv)
+    log = open_table(csv)
     typer.echo("\n".join([*log.notes, *table_of(describe_columns(log))]))
     raise no_value_chosen(log)
 
 
 def recognised(csv: Path) -> dict[str, Any]:
     """Return the columns of a log that look like latitude and longitude, once the user has agreed."""
-    from fieldbo.world.logs.columns import describe_columns
-    from fieldbo.world.logs.log import read_log
+    from fieldbo.tables.columns import describe_columns
+    from fieldbo.tables.opening import open_table
 
-    columns = describe_columns(read_log(csv))
+    columns = describe_columns(open_table(csv))
     lat, lon = ([c.name for c in columns if c.kind == kind] for kind in ("latitude", "longitude"))
     if len(lat) != 1 or len(lon) != 1:
         return {}

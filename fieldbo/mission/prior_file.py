@@ -25,10 +25,12 @@ from fieldbo.mission.world_file import load_world
 from fieldbo.record.readings import read_readings as read_record
 from fieldbo.record.record import Record
 from fieldbo.record.store import changed_files, record_file
-from fieldbo.world.logs.columns import describe_columns
-from fieldbo.world.logs.log import Log, bare, read_log
-from fieldbo.world.logs.survey import survey_from_log
-from fieldbo.world.logs.times import IN_UTC, column_of_time, has_offset, times_in, times_of
+from fieldbo.tables.columns import describe_columns
+from fieldbo.tables.opening import open_table
+from fieldbo.tables.survey import survey_points
+from fieldbo.tables.table import Table
+from fieldbo.tables.text import bare
+from fieldbo.tables.times import IN_UTC, column_of_time, has_offset, times_in, times_of
 from fieldbo.world.raster import read_mean, value_column
 from fieldbo.world.readings import column_cells, column_names, inside, read_readings
 from fieldbo.world.world import World
@@ -317,7 +319,7 @@ def _take_from_table(path: Path, content: PriorFile, world: World) -> EarlierRea
 
 def _take_from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
     """Return the readings of a log in degrees, at most one per half a spacing along its track."""
-    domain, log = world.domain, read_log(path)
+    domain, log = world.domain, open_table(path)
     georeference = domain.georeference
     assert georeference is not None
     kinds = _find_kinds(log)
@@ -332,7 +334,7 @@ def _take_from_log(path: Path, content: PriorFile, world: World) -> EarlierReadi
         )
     noise, age = _find_named(log, "noise_sd"), _find_named(log, "age_days")
     time, undated = _find_time(log, kinds["time"])
-    points = survey_from_log(
+    points = survey_points(
         log,
         lat=columns[0],
         lon=columns[1],
@@ -385,19 +387,19 @@ def _choose_noise(sites: Array, given: Array | None, content: PriorFile, world: 
 # -- columns -------------------------------------------------------------------------------------------------
 
 
-def _find_kinds(log: Log) -> Mapping[str, list[str]]:
+def _find_kinds(log: Table) -> Mapping[str, list[str]]:
     """Return the columns of a log that hold latitudes, longitudes and times."""
     described = describe_columns(log)
     return {kind: [c.name for c in described if c.kind == kind] for kind in (*_DEGREES, "time")}
 
 
-def _find_named(log: Log, name: str) -> str | None:
+def _find_named(log: Table, name: str) -> str | None:
     """Return the column with a name, perhaps with a unit behind it and in any case; None without one."""
     like = [full for full in log.names if name.lower() in (full.lower(), bare(full).lower())]
     return log.column(name) if like else None
 
 
-def _find_value(log: Log, world: World) -> str:
+def _find_value(log: Table, world: World) -> str:
     """Return the column called value, or else the one named like the quantity."""
     if "value" in log.names:
         return "value"
@@ -405,7 +407,7 @@ def _find_value(log: Log, world: World) -> str:
     return _find_named(log, quantity) or value_column(log.path, world.domain, quantity)
 
 
-def _find_upright(log: Log, axis: Axis) -> str:
+def _find_upright(log: Table, axis: Axis) -> str:
     """Return the column of an axis of depths or heights: named like it, or the only one of its kind."""
     named = _find_named(log, axis.name)
     if named is not None:
@@ -424,7 +426,7 @@ def _find_upright(log: Log, axis: Axis) -> str:
     )
 
 
-def _find_time(log: Log, candidates: Sequence[str]) -> tuple[str | None, str]:
+def _find_time(log: Table, candidates: Sequence[str]) -> tuple[str | None, str]:
     """Return the column of times, None without one, and why it tells no ages, if it does not."""
     if "time" in log.names and not log.is_missing("time").all():
         candidates = ["time"]
@@ -438,7 +440,7 @@ def _find_time(log: Log, candidates: Sequence[str]) -> tuple[str | None, str]:
     return None, f"columns {named} look like times, and none is called time"
 
 
-def _header(log: Log) -> str:
+def _header(log: Table) -> str:
     return f"{log.path}, line of the column names"
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
-from fieldbo.world.logs.log import LEAST_READINGS, Row, check_widths, fix_of_limit, read_text
+from fieldbo.tables.table import LEAST_READINGS, check_widths, fix_of_limit
+from fieldbo.tables.text import Row, read_text
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,9 +34,11 @@ from fieldbo.mission.new.writer import (
 )
 from fieldbo.mission.shapes import Layer, as_obstacles, as_outline
 from fieldbo.mission.world_file import notes_on_depths
+from fieldbo.tables.opening import open_table
+from fieldbo.tables.survey import survey_points
+from fieldbo.tables.table import Table
+from fieldbo.tables.text import bare
 from fieldbo.world.fields.table import fit_table
-from fieldbo.world.logs.log import Log, bare, read_log
-from fieldbo.world.logs.survey import survey_from_log
 from fieldbo.world.readings import Readings, read_readings
 
 _SITES = 2500
@@ -289,13 +291,13 @@ class PlaceSurvey(Source):
         InputError
             A column or the readings are not valid or doubtful.
         """
-        log = read_log(self.csv) if self.in_degrees else None
+        log = open_table(self.csv) if self.in_degrees else None
         self._check_columns(log)
         taken = self._from_metres() if log is None else self._from_degrees(log, outline)
         check_values_differ(taken.readings, "readings", self)
         return taken
 
-    def _check_columns(self, log: Log | None) -> None:
+    def _check_columns(self, log: Table | None) -> None:
         """Raise an `InputError` if two options name the same column, in the log's own words for it."""
         first, second = ("--lat", "--lon") if self.in_degrees else ("--x", "--y")
         given = [(first, self.columns[0]), (second, self.columns[1]), ("--value", self.value)]
@@ -307,10 +309,10 @@ class PlaceSurvey(Source):
         named = [("--noise", self.noise_sd), ("--time", self.time), ("--depth", self.depth)]
         return [*named, *(("--channel", channel) for channel in self.channels)]
 
-    def _from_degrees(self, log: Log, outline: Layer | None) -> _LogReadings:
+    def _from_degrees(self, log: Table, outline: Layer | None) -> _LogReadings:
         bounds = None if outline is None else _bounds(outline)
         latitude, longitude = self.columns
-        points = survey_from_log(
+        points = survey_points(
             log,
             lat=latitude,
             lon=longitude,

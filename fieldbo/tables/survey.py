@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, counted
-from fieldbo.world.logs.columns import Bounds, degrees_of, swapped, unwrapped
-from fieldbo.world.logs.log import LEAST_READINGS, Log, fix_of_limit
-from fieldbo.world.logs.times import IN_UTC, Times, times_in
+from fieldbo.tables.coordinates import Bounds, degrees_of, swapped, unwrapped
+from fieldbo.tables.table import LEAST_READINGS, Table, fix_of_limit
+from fieldbo.tables.times import IN_UTC, Times, times_in
 
 _MANY = 0.05
 """Fraction of impossible positions above which something is wrong with the columns, not with single fixes."""
@@ -73,8 +73,8 @@ class SurveyPoints:
         return len(self.values)
 
 
-def survey_from_log(
-    log: Log,
+def survey_points(
+    log: Table,
     *,
     lat: str,
     lon: str,
@@ -97,7 +97,7 @@ def survey_from_log(
 
     Parameters
     ----------
-    log : Log
+    log : Table
     lat, lon, value : str
         Columns of the position in degrees and of the value; a unit in brackets may be left out.
     time : str, optional
@@ -187,7 +187,7 @@ def survey_from_log(
     )
 
 
-def _read_numbers(log: Log, name: str) -> Array:
+def _read_numbers(log: Table, name: str) -> Array:
     """Return the numbers (n,) of a column, NaN where there is none."""
     check_limits(log, name)
     numbers, present = log.numbers(name), ~log.is_missing(name)
@@ -219,7 +219,7 @@ def _sort_by_time(times: Array, order: NDArray[np.int64]) -> tuple[NDArray[np.in
     return order[by_time], ["rows are sorted by time"] if (np.diff(by_time) < 0).any() else []
 
 
-def _read_times(log: Log, name: str | None) -> tuple[Times | None, list[str]]:
+def _read_times(log: Table, name: str | None) -> tuple[Times | None, list[str]]:
     if name is None:
         return None, []
     name = log.column(name, "--time")
@@ -236,7 +236,9 @@ def _read_times(log: Log, name: str | None) -> tuple[Times | None, list[str]]:
     return times, [*times.notes, *in_utc]
 
 
-def _check_possible(log: Log, y: Array, x: Array, impossible: NDArray[np.bool_], lat: str, lon: str) -> None:
+def _check_possible(
+    log: Table, y: Array, x: Array, impossible: NDArray[np.bool_], lat: str, lon: str
+) -> None:
     """Raise an `InputError` if more than a few positions are none on the globe."""
     if impossible.sum() <= _MANY * len(log):
         return
@@ -251,7 +253,7 @@ def _check_possible(log: Log, y: Array, x: Array, impossible: NDArray[np.bool_],
 
 
 def _select_usable(
-    log: Log, reasons: dict[str, NDArray[np.bool_]], least: int
+    log: Table, reasons: dict[str, NDArray[np.bool_]], least: int
 ) -> tuple[NDArray[np.int64], list[str]]:
     """Return the rows with none of the reasons to be left out, and notes on those that have one.
 
@@ -476,7 +478,7 @@ def _is_code(number: float) -> bool:
     return number in _OTHERS or _NINES.fullmatch(f"{number:.10g}") is not None
 
 
-def check_limits(log: Log, name: str) -> None:
+def check_limits(log: Table, name: str) -> None:
     """Raise an `InputError` if a column holds limits of detection such as <0.5.
 
     To leave them out would bias the map, for they are the lowest or the highest values.

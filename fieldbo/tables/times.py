@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.world.logs.log import MISSING, Log
+from fieldbo.tables.table import MISSING, Table
 
 IN_UTC = "times without an offset are taken as UTC"
 """Note on times that say neither zone nor offset."""
@@ -95,7 +95,7 @@ def times_of(cells: Sequence[str], *, numbers: bool = True) -> Times | None:
     return Times(best, "date" if alone else "instant", notes, undecided, offsets)
 
 
-def times_in(log: Log, name: str) -> Times | None:
+def times_in(log: Table, name: str) -> Times | None:
     """Return the times in a column of a log; None if most cells are none.
 
     Dates alone are put together with the times of day of another column, and times of day with dates, if
@@ -119,7 +119,7 @@ def times_in(log: Log, name: str) -> Times | None:
     return together._replace(notes=notes)
 
 
-def column_of_time(log: Log, names: Sequence[str]) -> str | None:
+def column_of_time(log: Table, names: Sequence[str]) -> str | None:
     """Return which of the columns that hold times is to be read; None if that is not clear.
 
     It is the only one, or one of two that hold dates and times of day.
@@ -130,7 +130,7 @@ def column_of_time(log: Log, names: Sequence[str]) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _find_other_half(log: Log, name: str, times: Times) -> str | None:
+def _find_other_half(log: Table, name: str, times: Times) -> str | None:
     """Return the only column of times of day, for dates, or of dates, for times of day; None without one."""
     wanted = {"date": "clock", "clock": "date"}.get(times.kind)
     if wanted is None:

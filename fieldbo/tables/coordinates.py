@@ -1,20 +1,15 @@
-"""What the columns of a log hold, for somebody who has to choose one; positions as loggers write them."""
+"""Latitudes and longitudes as loggers write them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.domain.axes import is_depth
-from fieldbo.errors import InputError, counted, printable
-from fieldbo.world.logs.log import Log, bare
-from fieldbo.world.logs.times import Times, times_of
+from fieldbo.errors import InputError
+from fieldbo.tables.table import Table
 
 Direction = Literal["latitude", "longitude"]
 Bounds = tuple[float, float, float, float]
@@ -63,7 +58,7 @@ def parse(cell: str) -> Coordinate | None:
     return Coordinate(whole, sign, before or after, found["minutes"] is None)
 
 
-def degrees_of(log: Log, name: str, direction: Direction) -> Array:
+def degrees_of(log: Table, name: str, direction: Direction) -> Array:
     """Return the coordinates (n,) of a column in decimal degrees; NaN where it is missing.
 
     North and east are positive. A letter N, S, E or W may stand in the cell or in the column to the right.
@@ -120,7 +115,7 @@ def degrees_of(log: Log, name: str, direction: Direction) -> Array:
     return degrees
 
 
-def _find_letters_beside(log: Log, name: str, direction: Direction) -> tuple[str, ...]:
+def _find_letters_beside(log: Table, name: str, direction: Direction) -> tuple[str, ...]:
     """Return the letters N and S, or E and W, of the column to the right; empty if it holds others."""
     after = log.names.index(name) + 1
     if after < len(log.names):
@@ -130,7 +125,7 @@ def _find_letters_beside(log: Log, name: str, direction: Direction) -> tuple[str
     return ("",) * len(log)
 
 
-def _is_nmea(log: Log, name: str, direction: Direction, parsed: list[Coordinate | None]) -> bool:
+def _is_nmea(log: Table, name: str, direction: Direction, parsed: list[Coordinate | None]) -> bool:
     """Return whether the numbers of a column are ddmm.mmmm: too large for degrees, or padded with zeros."""
     found = [(cell, c) for cell, c in zip(log.cells[name], parsed, strict=True) if c is not None]
     if not all(c.plain and c.degrees % 100 < 60 and c.degrees // 100 <= _LIMIT[direction] for _, c in found):
@@ -198,170 +193,3 @@ def unwrapped(lon: Array) -> tuple[Array, list[str]]:
     if np.ptp(around) > 180.0 > np.ptp(beyond):
         return beyond, ["the survey crosses the antimeridian; its longitudes go on beyond 180"]
     return around, notes
-
-
-Kind = Literal[
-    "latitude",
-    "longitude",
-    "time",
-    "depth",
-    "easting",
-    "northing",
-    "value",
-    "count",
-    "constant",
-    "text",
-    "empty",
-]
-
-_LATITUDE = frozenset(["lat", "latitude", "lats", "breite", "breitengrad"])
-_LONGITUDE = frozenset(["lon", "long", "lng", "longitude", "lons", "länge", "laenge", "längengrad"])
-_EASTING = frozenset(["x", "east", "easting", "utmx", "utme", "rechtswert", "ostwert"])
-_NORTHING = frozenset(["y", "north", "northing", "utmy", "utmn", "hochwert", "nordwert"])
-_TIME = frozenset(
-    ["time", "date", "datetime", "timestamp", "utc", "gmt", "epoch", "zeit", "datum", "uhrzeit"]
-)
-_COUNT = frozenset(
-    ["id", "index", "idx", "no", "nr", "num", "record", "row", "sample", "scan", "seq", "station"]
-)
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a log.
-
-    Attributes
-    ----------
-    name : str
-    unit : str or None
-    kind : str
-        What it seems to hold, from its name and its numbers; ``"value"`` is a candidate for a map.
-    count, missing : int
-        Cells with and without a value.
-    low, high : str
-        The least and the largest value, of positions in decimal degrees; empty for text.
-    """
-
-    name: str
-    unit: str | None
-    kind: Kind
-    count: int
-    missing: int
-    low: str = ""
-    high: str = ""
-
-
-def describe_columns(log: Log) -> list[Column]:
-    """Return what each column of a log holds, in order.
-
-    Examples
-    --------
-    >>> from fieldbo.world.logs.log import Log
-    >>> cells = {"Lat": ("47.1", "47.2"), "Time": ("12:00:00", "12:00:01"), "DO (mg/l)": ("9.1", "")}
-    >>> log = Log(None, tuple(cells), {"DO (mg/l)": "mg/l"}, cells, np.array([2, 3]))
-    >>> [(column.kind, column.low, column.high) for column in describe_columns(log)]
-    [('latitude', '47.1', '47.2'), ('time', '12:00:00', '12:00:01'), ('value', '9.1', '9.1')]
-    """
-    return [_describe(log, name) for name in log.names]
-
-
-def _describe(log: Log, name: str) -> Column:
-    unit, missing = log.units.get(name), int(log.is_missing(name).sum())
-    numbers, present = log.numbers(name), len(log) - missing
-    finite = numbers[np.isfinite(numbers)]
-    words, is_numeric = _split_words(name), len(finite) > 0.5 * present
-    if not present:
-        return Column(name, unit, "empty", 0, missing)
-    times = _parse_times(log.cells[name], bool(words & _TIME), is_numeric)
-    if times is not None:
-        if len(finite) and not times.absolute:
-            ends = _range(finite)
-        else:
-            ends = _clock(np.nanmin(times.seconds), times), _clock(np.nanmax(times.seconds), times)
-        return Column(name, unit, "time", int(np.isfinite(times.seconds).sum()), missing, *ends)
-    if is_numeric:
-        kind = _guess_kind(name, words, finite)
-        ends = _range(finite)
-        if kind in ("latitude", "longitude"):
-            ends = _range_of_degrees(log, name, kind) or ends
-        return Column(name, unit, kind, len(finite), len(log) - len(finite), *ends)
-    coordinates = sum(parse(cell) is not None for cell in log.cells[name])
-    if words & (_LATITUDE | _LONGITUDE) and coordinates > 0.5 * present:
-        kind = "latitude" if words & _LATITUDE else "longitude"
-        degrees = _range_of_degrees(log, name, kind) or ("", "")
-        return Column(name, unit, kind, coordinates, len(log) - coordinates, *degrees)
-    return Column(name, unit, "text", present, missing)
-
-
-def _parse_times(cells: Sequence[str], named: bool, is_numeric: bool) -> Times | None:
-    """Return the times of a column; numbers are times only if the column is `named` so."""
-    return times_of(cells, numbers=named) if named or not is_numeric else None
-
-
-def _guess_kind(name: str, words: frozenset[str], numbers: Array) -> Kind:
-    largest = float(np.abs(numbers).max())
-    guesses: tuple[tuple[Kind, bool], ...] = (
-        ("latitude", bool(words & _LATITUDE) and (largest <= 90 or largest > 360)),  # above 360: ddmm.mmmm
-        ("longitude", bool(words & _LONGITUDE)),
-        ("depth", is_depth(name)),
-        ("easting", bool(words & _EASTING)),
-        ("northing", bool(words & _NORTHING)),
-        ("constant", len(numbers) > 1 and bool(np.ptp(numbers) == 0)),
-        ("count", bool(words & _COUNT) and bool((numbers % 1 == 0).all())),
-    )
-    return next((kind for kind, holds in guesses if holds), "value")
-
-
-def _split_words(name: str) -> frozenset[str]:
-    """Return the words of a column's name: of "GPS_Latitude" or "gpsLatitude", "gps" and "latitude"."""
-    apart = re.sub(r"(?<=[a-zäöü])(?=[A-Z])", " ", bare(name))
-    return frozenset(re.split(r"[^a-zäöüß]+", apart.lower()))
-
-
-def _range(numbers: Array) -> tuple[str, str]:
-    return f"{numbers.min():.7g}", f"{numbers.max():.7g}"
-
-
-def _range_of_degrees(log: Log, name: str, direction: Direction) -> tuple[str, str] | None:
-    """Return the ends of a column of positions in decimal degrees; None if they can't be read."""
-    try:
-        degrees = degrees_of(log, name, direction)
-    except InputError:
-        return None
-    degrees = degrees[np.isfinite(degrees)]
-    return _range(degrees) if len(degrees) else None
-
-
-def _clock(seconds: float, times: Times) -> str:
-    at = datetime.fromtimestamp(float(seconds), UTC)
-    return f"{at:%Y-%m-%d %H:%M:%S}" if times.absolute else f"{at:%H:%M:%S}"
-
-
-def table_of(columns: Sequence[Column]) -> list[str]:
-    r"""Return the columns as the lines of an aligned table.
-
-    Examples
-    --------
-    >>> print(*table_of([Column("temp", "degC", "value", 90, 2, "4.1", "19")]), sep="\n")
-    column  unit  holds  values  missing  least  largest
-    temp    degC  value      90        2    4.1       19
-    """
-    rows = [("column", "unit", "holds", "values", "missing", "least", "largest")]
-    rows += [
-        (printable(c.name), printable(c.unit or ""), c.kind, str(c.count), str(c.missing), c.low, c.high)
-        for c in columns
-    ]
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    forms = [f"{side}{width}" for side, width in zip("<<<>>>>", widths, strict=True)]
-    return ["  ".join(map(format, row, forms)).rstrip() for row in rows]
-
-
-def no_value_chosen(log: Log) -> InputError:
-    """Return the error for a command that needs ``--value``: it names the columns to choose from."""
-    names = [column.name for column in describe_columns(log) if column.kind == "value"]
-    return InputError(
-        f"the column of the value is missing: {log.path.name} has {counted(len(names), 'candidate')}",
-        expected=", ".join(names) if names else "a column of numbers that differ",
-        where="--value",
-        fix=f"choose one with --value COL{', such as --value ' + repr(names[0]) if names else ''}",
-    )

@@ -11,18 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldbo.errors import InputError
-from fieldbo.world.logs.columns import (
-    degrees_of,
-    describe_columns,
-    no_value_chosen,
-    parse,
-    swapped,
-    table_of,
-    unwrapped,
-)
-from fieldbo.world.logs.log import read_log
-from fieldbo.world.logs.survey import survey_from_log
-from fieldbo.world.logs.times import column_of_time, times_of
+from fieldbo.tables.columns import describe_columns, no_value_chosen, table_of
+from fieldbo.tables.coordinates import degrees_of, parse, swapped, unwrapped
+from fieldbo.tables.opening import open_table
+from fieldbo.tables.survey import survey_points
+from fieldbo.tables.times import column_of_time, times_of
 from fieldbo.world.readings import read_readings
 
 ROWS = [("12:00:00", "47.3000", "8.5000", "12.5"), ("12:00:10", "47.3010", "8.5010", "12.7"),
@@ -47,7 +40,7 @@ def text_of(delimiter=",", rows=ROWS, names=NAMES, end="\n"):
 
 
 def log_of(*rows, names="t,lat,lon,v"):
-    return read_log(write("\n".join([names, *rows])))
+    return open_table(write("\n".join([names, *rows])))
 
 
 def track(n=8, value=lambda i: f"{i}"):
@@ -55,7 +48,7 @@ def track(n=8, value=lambda i: f"{i}"):
 
 
 def points_of(log, **options):
-    return survey_from_log(log, **{"lat": "lat", "lon": "lon", "value": "v", **options})
+    return survey_points(log, **{"lat": "lat", "lon": "lon", "value": "v", **options})
 
 
 # -- files ----------------------------------------------------------------------------------------------
@@ -65,7 +58,7 @@ def points_of(log, **options):
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"], ids=["comma", "semicolon", "tab"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1"])
 def test_encodings_delimiters_and_ends_of_lines_make_no_difference(encoding, delimiter, end):
-    log = read_log(write(text_of(delimiter, end=end), encoding))
+    log = open_table(write(text_of(delimiter, end=end), encoding))
     assert log.names == NAMES
     assert log.units == {"Temp (°C)": "°C"}
     assert log.numbers("Lat").tolist() == [float(row[1]) for row in ROWS]
@@ -77,15 +70,15 @@ def test_encodings_delimiters_and_ends_of_lines_make_no_difference(encoding, del
 def test_a_gzipped_log_is_read_whatever_its_name():
     path = Path("log.csv")
     path.write_bytes(gzip.compress(text_of().encode()))
-    assert len(read_log(path)) == 6
+    assert len(open_table(path)) == 6
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match="damaged or incomplete"):
-        read_log(path)
+        open_table(path)
 
 
 def test_decimal_commas_between_semicolons_are_points():
     rows = [tuple(cell.replace(".", ",") for cell in row) for row in ROWS]
-    log = read_log(write(text_of(";", rows)))
+    log = open_table(write(text_of(";", rows)))
     assert log.numbers("Temp (°C)").tolist() == [float(row[3]) for row in ROWS]
     assert "decimal commas are read as points" in log.notes
     readings = read_readings(Path("log.csv"), ["Lat", "Lon"], "Temp (°C)")
@@ -117,7 +110,7 @@ def test_decimal_commas_between_semicolons_are_points():
 )
 def test_a_file_that_could_be_misread_is_rejected(text, part):
     with pytest.raises(InputError) as caught:
-        read_log(write(text))
+        open_table(write(text))
     assert part in str(caught.value)
     assert "log.csv" in str(caught.value)
 
@@ -125,12 +118,12 @@ def test_a_file_that_could_be_misread_is_rejected(text, part):
 def test_a_zipped_spreadsheet_is_no_log():
     Path("log.xlsx").write_bytes(b"PK\x03\x04\x14\x00\x06\x00" + bytes(range(256)) * 4)
     with pytest.raises(InputError, match="export it from the spreadsheet as CSV"):
-        read_log(Path("log.xlsx"))
+        open_table(Path("log.xlsx"))
 
 
 def test_comments_and_a_line_of_units_are_recognised_and_reported():
     text = "# boat 7\n# no data: -9999\nt,lat,lon,v\ns,(deg),(deg),[mg/l]\n" + "\n".join(track())
-    log = read_log(write(text))
+    log = open_table(write(text))
     assert log.comments == ("boat 7", "no data: -9999")
     assert log.units == {"t": "s", "lat": "deg", "lon": "deg", "v": "mg/l"}
     assert log.lines[0] == 5
@@ -139,7 +132,7 @@ def test_comments_and_a_line_of_units_are_recognised_and_reported():
 
 
 def test_names_may_stand_in_the_last_comment_line():
-    log = read_log(write("# by numpy.savetxt\n# x,y,v\n1,2,3\n4,5,6\n"))
+    log = open_table(write("# by numpy.savetxt\n# x,y,v\n1,2,3\n4,5,6\n"))
     assert log.names == ("x", "y", "v")
     assert log.lines.tolist() == [3, 4]
 
@@ -151,12 +144,12 @@ def test_columns_named_with_a_hash_are_still_found_in_readings():
 
 
 def test_stations_with_a_hash_in_their_names_are_no_comments():
-    log = read_log(write("station,lat\n#1,47.1\n#2,47.2\n# the end\n"))
+    log = open_table(write("station,lat\n#1,47.1\n#2,47.2\n# the end\n"))
     assert log.cells["station"] == ("#1", "#2")
 
 
 def test_excel_s_separator_quotes_and_delimiters_at_the_ends_of_lines_are_accepted():
-    log = read_log(write('sep=;\n"lat";"note, with a comma";\n47.1;"a;b";\n47.2;"c";\n'))
+    log = open_table(write('sep=;\n"lat";"note, with a comma";\n47.1;"a;b";\n47.2;"c";\n'))
     assert log.names == ("lat", "note, with a comma")
     assert log.cells["note, with a comma"] == ("a;b", "c")
     assert log.lines.tolist() == [3, 4]
@@ -183,9 +176,9 @@ CELLS = st.sampled_from(
 def test_any_table_is_described_or_rejected(rows, delimiter):
     path = write("\n".join(delimiter.join(row) for row in [["time", "lat", "lon", "v"], *rows]))
     try:
-        log = read_log(path)
+        log = open_table(path)
         assert len(table_of(describe_columns(log))) == 1 + len(log.names)
-        points = survey_from_log(log, lat="lat", lon="lon", value="v", time="time")
+        points = survey_points(log, lat="lat", lon="lon", value="v", time="time")
     except InputError:
         return
     assert np.isfinite([points.lat, points.lon, points.values]).all()
@@ -195,7 +188,7 @@ def test_any_table_is_described_or_rejected(rows, delimiter):
 def test_any_bytes_are_read_or_rejected(content):
     Path("any.csv").write_bytes(content)
     try:
-        log = read_log(Path("any.csv"))
+        log = open_table(Path("any.csv"))
     except InputError:
         return
     assert len(log) > 0
@@ -262,7 +255,7 @@ def test_control_characters_in_column_names_are_escaped_in_the_list():
     ],
 )
 def test_the_kind_of_a_column_is_guessed_from_its_name_and_cells(name, cells, kind):
-    log = read_log(write("\n".join([f"{name};end", *(f"{cell};x" for cell in cells)])))
+    log = open_table(write("\n".join([f"{name};end", *(f"{cell};x" for cell in cells)])))
     assert describe_columns(log)[0].kind == kind
 
 
@@ -319,10 +312,10 @@ def test_degrees_and_minutes_and_nmea_mean_the_same_place(degrees, letter):
 
 
 def test_nmea_is_converted_with_letters_in_the_cell_or_beside_it():
-    beside = read_log(write("lat,NS,lon,EW\n4718.600,S,00834.800,W\n4718.900,S,00834.900,W\n"))
+    beside = open_table(write("lat,NS,lon,EW\n4718.600,S,00834.800,W\n4718.900,S,00834.900,W\n"))
     assert degrees_of(beside, "lat", "latitude") == pytest.approx([-47.31, -47.315])
     assert degrees_of(beside, "lon", "longitude") == pytest.approx([-8.58, -8.58 - 0.1 / 60])
-    inside = read_log(write("lat\n4718.600N\n\n4718.900N\n"))
+    inside = open_table(write("lat\n4718.600N\n\n4718.900N\n"))
     assert degrees_of(inside, "lat", "latitude") == pytest.approx([47.31, 47.315])
 
 
@@ -337,7 +330,7 @@ def test_nmea_is_converted_with_letters_in_the_cell_or_beside_it():
     ],
 )
 def test_coordinates_that_are_not_certain_are_rejected_with_their_place(cells, part):
-    log = read_log(write("\n".join(["lat,v", *(f"{cell},1" for cell in cells)])))
+    log = open_table(write("\n".join(["lat,v", *(f"{cell},1" for cell in cells)])))
     with pytest.raises(InputError) as caught:
         degrees_of(log, "lat", "latitude")
     assert part in str(caught.value)
@@ -530,7 +523,7 @@ def test_a_number_that_may_stand_for_no_value_is_a_question_and_is_kept():
 
 
 def test_a_declared_number_is_no_value_and_999_may_be_one():
-    declared = read_log(write("\n".join(["# missing value = -999", "t,lat,lon,v",
+    declared = open_table(write("\n".join(["# missing value = -999", "t,lat,lon,v",
                                          *track(10, lambda i: "-999.0" if i == 3 else f"{i}")])))  # fmt: skip
     assert len(points_of(declared)) == 9
     oxygen = points_of(log_of(*track(10, lambda i: f"{90 + i}")))

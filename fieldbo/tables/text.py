@@ -1,4 +1,4 @@
-"""The table in a text file of any encoding, delimiter and compression, such as the raw log of a boat."""
+"""From the bytes of a text file of any encoding, delimiter and compression to rows of cells."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fieldbo._numerics.arrays import Array
-from fieldbo.errors import InputError, UnknownNameError, counted
+from fieldbo.errors import InputError
 
 Row = tuple[int, list[str]]
 """Line number and cells of a row."""
@@ -92,9 +87,6 @@ def units_row(rows: list[Row]) -> list[str] | None:
 def _is_unit(cell: str) -> bool:
     return _BRACKETS.fullmatch(cell) is not None or cell.lower() in _KNOWN
 
-
-LEAST_READINGS = 5
-"""Fewest readings that a field is fitted to."""
 
 _EXPECTED = "a CSV file of readings"
 _SAMPLE = 400  # lines that tell how many cells a row has
@@ -339,181 +331,3 @@ def _has_decimal_commas(path: Path, rows: list[Row], *, certain: bool) -> bool:
 
 def _replace_comma(cell: str) -> str:
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
-
-
-def fix_of_limit(cell: str) -> str | None:
-    """Return what to do about a reading below a limit of detection; None if the cell holds something else.
-
-    Examples
-    --------
-    >>> fix_of_limit("< 0.8")
-    'write 0.8, and set below = 0.8 in [sensor]; leaving such readings out makes the map too high'
-    """
-    found = re.fullmatch(r"\s*<\s*(\d*\.?\d+)\s*", cell)
-    if found is None:
-        return None
-    advice = f"write {found[1]}, and set below = {found[1]} in [sensor]"
-    return f"{advice}; leaving such readings out makes the map too high"
-
-
-MISSING = frozenset(
-    {"", "na", "n/a", "nan", "#n/a", "null", "none", "nil", "-", "--", "---", "*", "***", "?"}
-)
-"""Cells, in lower case, that stand for no value."""
-
-_DECLARED = re.compile(
-    r"(?:missing|no.?data|fill|null|invalid|bad)[\s_-]*(?:value|flag|data)?s?\s*(?:is|are|=|:)?\s*"
-    r"([-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?)(?![\d.])",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Log:
-    """A table of text, with a line number for each row.
-
-    Attributes
-    ----------
-    path : Path
-    names : tuple of str
-        The columns' names, as in the file.
-    units : dict of str to str
-        Units of the columns that state one, by name.
-    cells : dict of str to tuple of str
-        The cells of each column, without blanks around them.
-    lines : (n,) array
-        The line of each row in the file.
-    comments : tuple of str
-        Comment lines above the table.
-    missing : tuple of float
-        Numbers that the comments declare to stand for no value, such as -9999.
-    notes : tuple of str
-        What was recognised in the file.
-    """
-
-    path: Path
-    names: tuple[str, ...]
-    units: dict[str, str]
-    cells: dict[str, tuple[str, ...]]
-    lines: NDArray[np.int64]
-    comments: tuple[str, ...] = ()
-    missing: tuple[float, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    def column(self, name: str, option: str | None = None) -> str:
-        """Return the full name of a column, which may be given without its unit and in any case.
-
-        Raises
-        ------
-        UnknownNameError
-            No column, or more than one, has the name; `option` is the option that gave it.
-        """
-        if name in self.names:
-            return name
-        wanted = name.strip().lower()
-        like = [full for full in self.names if wanted in (full.lower(), bare(full).lower())]
-        if len(like) == 1:
-            return like[0]
-        where = f"{self.path}, line of the column names" + (f" ({option})" if option else "")
-        raise UnknownNameError.of("column", name, self.names, where=where)
-
-    def is_missing(self, name: str) -> NDArray[np.bool_]:
-        """Return which cells (n,) of a column hold no value."""
-        return np.array([cell.lower() in MISSING for cell in self.cells[name]], dtype=bool)
-
-    def numbers(self, name: str) -> Array:
-        """Return the numbers (n,) of a column; NaN where a cell is none, or declared to be no value."""
-        numbers = np.array([_number(cell) for cell in self.cells[name]], dtype=float)
-        numbers[~np.isfinite(numbers) | np.isin(numbers, self.missing)] = np.nan
-        return numbers
-
-    def place(self, row: int, name: str) -> str:
-        """Return the place of a cell, for messages."""
-        return f"{self.path}, line {self.lines[row]}, column {name}"
-
-
-def read_log(path: Path) -> Log:
-    """Read the log of a boat or sonde: any text with a line of column names and one line per reading.
-
-    Delimiters are commas, semicolons, tabs or blanks; decimal commas, gzip, UTF-16 and Latin-1, comment lines
-    and a line of units below the names are recognised, and `Log.notes` says so.
-
-    Raises
-    ------
-    InputError
-        The file can't be read, is not such a table, or has no rows.
-    """
-    text = read_text(path)
-    first, header = text.rows[0]
-    names = [name.strip() for name in header]
-    rows = text.rows[1:]
-    width = len(names)
-    if not names[-1] and not any(cell.strip() for _, cells in rows for cell in cells[width - 1 :]):
-        names.pop()  # a delimiter at the end of each line
-    _check_names(path, first, names)
-    names = _make_distinct([name or f"column {i}" for i, name in enumerate(names, 1)])
-    check_widths(path, rows, names)
-    if not rows:
-        raise InputError("the file has no readings", expected="a line per reading", where=str(path))
-    width = len(names)
-    table = [[cell.strip() for cell in cells[:width]] + [""] * (width - len(cells)) for _, cells in rows]
-    units = {name: unit for name in names if (unit := unit_of(name))}
-    units |= {name: unit for name, unit in zip(names, text.units, strict=False) if unit}
-    declared = {float(found) for comment in text.comments for found in _DECLARED.findall(comment)}
-    notes = list(text.notes)
-    if declared:
-        numbers = ", ".join(f"{number:g}" for number in sorted(declared))
-        notes.append(f"{numbers} stands for no value, as a comment says")
-    return Log(
-        path,
-        tuple(names),
-        units,
-        {name: tuple(column) for name, column in zip(names, zip(*table, strict=True), strict=True)},
-        np.array([line for line, _ in rows], dtype=np.int64),
-        text.comments,
-        tuple(sorted(declared)),
-        tuple(notes),
-    )
-
-
-def check_widths(path: Path, rows: Sequence[Row], names: Sequence[str]) -> None:
-    """Raise an `InputError` if a row has more cells than there are columns."""
-    for line, cells in rows:
-        if any(cell.strip() for cell in cells[len(names) :]):
-            raise InputError(
-                f"the line has {counted(len(cells), 'cell')}",
-                expected=f"{len(names)}, one per column ({', '.join(names)})",
-                where=f"{path}, line {line}",
-                fix="write decimals with a point, not a comma, and put text with commas in quotes",
-            )
-
-
-def _make_distinct(names: Sequence[str]) -> list[str]:
-    """Return the names with a number behind those that appeared before: flag, flag.2."""
-    counts: dict[str, int] = {}
-    distinct = []
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-        distinct.append(name if counts[name] == 1 else f"{name}.{counts[name]}")
-    return distinct
-
-
-def _check_names(path: Path, line: int, names: Sequence[str]) -> None:
-    """Raise an `InputError` if the first line is a reading, too."""
-    if sum(map(is_number, names)) > len(names) / 2:
-        raise InputError(
-            f"the first line holds numbers, not names: {', '.join(names[:6])}",
-            expected="a line of column names above the readings",
-            where=f"{path}, line {line}",
-            fix="insert a line such as time,lat,lon,temperature at the top",
-        )
-
-
-def _number(cell: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        return float("nan")

@@ -1,0 +1,1 @@
+"""Tables of readings in files: what instruments and programs write, as named columns with units and lines."""
