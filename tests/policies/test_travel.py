@@ -31,7 +31,7 @@ from fieldbo.policies.acquisition import (
     per_travel,
 )
 from fieldbo.policies.baselines import Random
-from fieldbo.policies.candidates import incumbent
+from fieldbo.policies.choice import incumbent
 from fieldbo.policies.contract import Policy
 from fieldbo.policies.optimum.myopic import EI, GPUCB
 from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost, TravelScore, longest_travel
