@@ -230,7 +230,7 @@ def plan(
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.fence_check import check_geofence, routed, simplified, storable, too_many
     from fieldbo.vehicles.mavlink.link import from_waypoints
-    from fieldbo.vehicles.mavlink.stance import describe_stance, faced
+    from fieldbo.vehicles.mavlink.settings import describe_stance, faced
 
     loaded, link = _load_vehicle(vehicle)
     if (run := _run_of_the_same_name(source)) is not None:

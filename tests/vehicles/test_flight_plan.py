@@ -27,15 +27,14 @@ from fieldbo.runs.flights import Flight, through_closed
 from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run as simulate
 from fieldbo.validation import validated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mavlink import flight_plan
 from fieldbo.vehicles.mavlink.flight_plan import Waypoint, plan_file, waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence, Zone, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.mavlink.settings import Fence
-from fieldbo.vehicles.mavlink.stance import located
+from fieldbo.vehicles.mavlink.settings import Fence, located
 from fieldbo.vehicles.mavlink.track import Track, Visit, declared, track
-from fieldbo.vehicles.simulated import Simulated
 
 LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
 GROUND = Frame(Origin(47.31, 8.58, 406.0), along="along", depth="depth").over(LAKE)
