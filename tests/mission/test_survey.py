@@ -186,7 +186,8 @@ def test_repeated_sites_are_pooled_and_reported(said):
     twice = ["200", "5", "3.1", "20", "9"]
     n = transect(noise=False, extra=[twice, twice])
     text = said("new", "world", "lake", *CHL)
-    assert f"note      {n} readings are pooled to {n - 2}: at most one per " in text
+    assert f"note      {n} readings are pooled to {n - 1}: at most one per 1.5 m along the track" in text
+    assert "note      1 station within 0.75 m of another one pooled with it" in text
     assert f"readings  {n - 2}," in text
     assert "repeat a site" not in said("check", "lake")
     with Path("worlds/lake/readings.csv").open("a") as readings:
