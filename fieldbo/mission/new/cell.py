@@ -18,7 +18,15 @@ from fieldbo.domain.controls import Controls, ControlSet, Distribution, Truncate
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.default_policy import AUTO
-from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
+from fieldbo.mission.new.writer import (
+    Draft,
+    NewWorld,
+    Source,
+    check_values_differ,
+    four_digits,
+    new_places,
+    to_spread,
+)
 from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import Readings, read_readings
 from fieldbo.world.survey_validation import Validation
@@ -387,18 +395,11 @@ class CellDraft(Draft):
     def validation(self, world: World) -> Validation | None:
         return None  # trials lie neither along lines nor in blocks
 
-    def prior_mean(self) -> float:
-        return self._round(self.field.scale.to_user([0.0])[0])
-
     def _worst(self) -> float:
         """Return a value beyond all of the table and the fit, to count fractions of the best from."""
         values = self.readings.values
         sign, spread = (1.0 if self.source.goal == "minimise" else -1.0), float(np.ptp(values))
-        return self._round(sign * (float(max(sign * values)) + 0.1 * spread))
-
-    def _round(self, value: float) -> float:
-        """Return a value to a thousandth of the outcomes' spread, for a file that people read."""
-        return round(float(value), 3 - int(np.floor(np.log10(np.ptp(self.readings.values)))))
+        return to_spread(sign * (float(max(sign * values)) + 0.1 * spread), values)
 
 
 def fitted_law(values: Array, low: float, high: float) -> Distribution:
