@@ -89,7 +89,7 @@ def world(
     if cell:
         positions = [option for option in ("--x", "--y", "--channel", "--time") if option in table.given()]
         reject([*positions, *mission.given(), *place.given()], "with --cell", "cell", "leave out")
-        given["value_unit"] = "1" if table.unit is None else table.unit
+        given |= {"value_unit": table.unit or "", "missing": tuple(table.missing or ())}
         lines = _make_cell(name, given, of_cell, replace_)
     else:
         reject(of_cell.given(), "without --cell", "survey", "add")
@@ -195,7 +195,8 @@ def _make_survey(
 
 
 def _make_cell(name: str, given: dict[str, Any], options: CellOptions, overwrite: bool) -> list[str]:
-    from fieldbo.mission.new.cell import CellTable, control_set_of, make_cell, module_of, setting_of
+    from fieldbo.mission.new.cell import control_set_of, make_cell, module_of, setting_of
+    from fieldbo.mission.new.trials import CellTable
     from fieldbo.tables.opening import open_table
 
     if options.sample_cost is not None and (options.module or options.control_set):
@@ -354,9 +355,11 @@ def _report(made: NewWorld, rows: str, assumed: Sequence[str] = ()) -> list[str]
     from fieldbo.mission.description import describe_parts_of_cost
     from fieldbo.mission.new.mission import one_sided
     from fieldbo.results.words import question_text
+    from fieldbo.world.world import digits_of
 
     field, mission, world = made.field, made.loaded, made.loaded.world
     values, truth = field.readings.values, world.truth(world.domain.sites)
+    digits = max(6, digits_of(float(values.max()), float(np.ptp(values))))
     unit, shown = "" if world.quantity.unit in ("", "1") else f" {world.quantity.unit}", world.quantity.number
     if isinstance(mission.question, LevelSet):
         question = mission.question
@@ -379,7 +382,7 @@ def _report(made: NewWorld, rows: str, assumed: Sequence[str] = ()) -> list[str]
     unknown = ", costs to be learned" if mission.costs == "unknown" else ""
     return [
         f"world in {made.world}, mission in {made.mission}",
-        f"  {rows:<9} {len(values)}, {shown(values.min())} to {shown(values.max())}{unit}",
+        f"  {rows:<9} {len(values)}, {values.min():.{digits}g} to {values.max():.{digits}g}{unit}",
         *map(_format_note, notes),
         f"  fitted    length scales {', '.join(scales)}; noise sd {noise}",
         f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "

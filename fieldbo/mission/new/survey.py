@@ -26,6 +26,7 @@ from fieldbo.mission.new.writer import (
     check_values_differ,
     four_digits,
     new_places,
+    shorten_names,
 )
 from fieldbo.mission.shapes import Layer, as_obstacles, as_outline
 from fieldbo.mission.world_file import notes_on_depths
@@ -34,7 +35,6 @@ from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import Readings
 from fieldbo.tables.survey import SurveyPoints, survey_points
 from fieldbo.tables.table import Table
-from fieldbo.tables.text import bare
 
 _SITES = 2500
 _CROSSINGS, _STOPS = 5, 40
@@ -128,7 +128,7 @@ class Survey(Source):
             )
         sites = positions if points.depths is None else np.column_stack([positions, points.depths])
         noise = None if self.noise_sd is None or points.noise_sd is None else points.noise_sd**2
-        *axes, value = _shorten([column for _, column in named[: len(self.columns) + 1]])
+        *axes, value = shorten_names([column for _, column in named[: len(self.columns) + 1]])
         readings = Readings(sites, points.values, noise, points.channels, value, points.lines)
         unit = log.units.get(log.column(self.value), "1")
         taken = SurveyReadings(readings, axes, points.notes, unit, float(np.median(points.counts)))
@@ -229,12 +229,6 @@ class SurveyReadings(NamedTuple):
     notes: tuple[str, ...]
     unit: str
     pooled: float
-
-
-def _shorten(columns: Sequence[str]) -> list[str]:
-    """Return the names of columns without their units, where they then still differ."""
-    short = [bare(column) for column in columns]
-    return [a if short.count(a) == 1 else b for a, b in zip(short, columns, strict=True)]
 
 
 def make_world(name: str, survey: Survey, folder: Path | None = None, *, overwrite: bool = False) -> NewWorld:

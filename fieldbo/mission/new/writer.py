@@ -29,6 +29,7 @@ from fieldbo.mission.files import name_of, toml_text, write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.tables.readings import Readings
+from fieldbo.tables.text import bare
 from fieldbo.world.fields.table import TableField, fit_table
 from fieldbo.world.survey_validation import Validation
 from fieldbo.world.world import World, digits_of
@@ -414,6 +415,18 @@ def to_spread(number: float, values: Array) -> float:
 def four_digits(number: float) -> float:
     """Return a number to four significant digits, for a file that people read."""
     return float(f"{float(number):.4g}")
+
+
+def shorten_names(columns: Sequence[str]) -> list[str]:
+    """Return the names of columns without their units, where they then still differ.
+
+    Examples
+    --------
+    >>> shorten_names(["depth (m)", "chl (ug/l)", "chl (V)"])
+    ['depth', 'chl (ug/l)', 'chl (V)']
+    """
+    short = [bare(column) for column in columns]
+    return [a if short.count(a) == 1 else b for a, b in zip(short, columns, strict=True)]
 
 
 def check_columns_differ(columns: Sequence[tuple[str, str | None]]) -> None:
