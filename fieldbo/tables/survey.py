@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, counted
-from fieldbo.tables.coordinates import Bounds, degrees_of, swapped, unwrapped
+from fieldbo.tables.coordinates import Bounds, read_degrees, swapped, unwrapped
+from fieldbo.tables.measures import lengths_of
 from fieldbo.tables.table import LEAST_READINGS, Table, fix_of_limit
 from fieldbo.tables.times import IN_UTC, Times, times_in
 
@@ -129,14 +130,17 @@ def survey_points(
     """
     log = replace(log, missing=(*log.missing, *missing))
     lat, lon, value = log.column(lat, "--lat"), log.column(lon, "--lon"), log.column(value, "--value")
-    y, x = degrees_of(log, lat, "latitude"), degrees_of(log, lon, "longitude")
+    (y, about_lat), (x, about_lon) = read_degrees(log, lat, "latitude"), read_degrees(log, lon, "longitude")
     columns = {"lat": y, "lon": x, "value": _read_numbers(log, value)}
+    about_depth: tuple[str, ...] = ()
     if depth is not None:
-        columns["depth"] = _read_numbers(log, log.column(depth, "--depth"))
+        depth = log.column(depth, "--depth")
+        _read_numbers(log, depth)  # checks its cells
+        columns["depth"], about_depth = lengths_of(log, depth, "depth")
     columns |= {f"channel {each}": _read_numbers(log, log.column(each, "--channel")) for each in channels}
     noise = None if noise_sd is None else _read_numbers(log, log.column(noise_sd, "--noise"))
     clock, about_time = _read_times(log, time)
-    notes = [*log.notes, *about_time]
+    notes = [*log.notes, *about_lat, *about_lon, *about_depth, *about_time]
 
     doubts = sentinel_doubts(columns["value"], value, log.missing)
     placed = np.isfinite(y) & np.isfinite(x)

@@ -38,7 +38,7 @@ from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import Readings, read_readings
 from fieldbo.tables.survey import survey_points
 from fieldbo.tables.table import Table
-from fieldbo.tables.text import bare
+from fieldbo.tables.units import bare
 from fieldbo.world.fields.table import fit_table
 
 _SITES = 2500
