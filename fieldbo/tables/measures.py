@@ -87,6 +87,11 @@ def lengths_of(table: Table, name: str, kind: Length, unit: str = "m") -> Measur
     return Measured(numbers, tuple(notes))
 
 
+def kind_of(axis: str) -> Length:
+    """Return what an axis of a world measures, by its name."""
+    return "depth" if is_depth(axis) else "height" if is_height(axis) else "position"
+
+
 def along(table: Table, name: str, axis: Axis) -> Measured:
     """Return a column of positions along an axis, in the axis' unit.
 
@@ -96,8 +101,7 @@ def along(table: Table, name: str, axis: Axis) -> Measured:
         As of `lengths_of`; or the column states a unit that can't become that of the axis.
     """
     if conversion(axis.unit, "m") is not None:
-        kind: Length = "depth" if is_depth(axis.name) else "height" if is_height(axis.name) else "position"
-        return lengths_of(table, name, kind, axis.unit)
+        return lengths_of(table, name, kind_of(axis.name), axis.unit)
     stated, numbers = stated_unit(table, name), table.numbers(name)
     if stated is None or stated == axis.unit or not is_known(axis.unit):
         return Measured(numbers)

@@ -633,7 +633,7 @@ def test_columns_of_one_name_are_told_apart_by_a_number():
 def test_readings_of_a_world_are_those_of_the_table_and_none_may_be_missing():
     path = write("x,v,o2\n" + "".join(f"{i},{i / 7!r},{'' if i == 3 else i}\n" for i in range(6)))
     sources = (path, open_table(path))
-    of_file, of_table = (read_readings(each, ["x"], "v", channels=["o2"]) for each in sources)
+    of_file, of_table = (read_readings(source, ["x"], "v", channels=["o2"]) for source in sources)
     assert of_file.values.tolist() == of_table.values.tolist() == [i / 7 for i in range(6)]
     assert np.isnan(of_file.channels["o2"]).tolist() == [False, False, False, True, False, False]
     with pytest.raises(InputError, match="the cell is empty") as caught:
