@@ -33,9 +33,7 @@ from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import Readings
 from fieldbo.tables.survey import SurveyPoints, survey_points
 from fieldbo.tables.table import Table
-from fieldbo.tables.text import bare
 from fieldbo.tables.units import bare
-from fieldbo.world.fields.table import fit_table
 
 _SITES = 2500
 _CROSSINGS, _STOPS = 5, 40
