@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,6 +73,10 @@ class Table:
         What the form says that a column holds, by name: a `fieldbo.tables.columns.Kind`.
     row_word : str
         What a row's number in `lines` counts: lines of a text, records of a database, points of a track.
+    names_line : int
+        The line of the column names; 0 where they stand in no line.
+    repeated : dict of str to int
+        How many columns of the file have a name, of those that have the same one.
     """
 
     path: Path
@@ -85,6 +90,8 @@ class Table:
     form: str = ""
     roles: Mapping[str, str] = field(default_factory=dict)
     row_word: str = "line"
+    names_line: int = 0
+    repeated: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -96,15 +103,34 @@ class Table:
         ------
         UnknownNameError
             No column, or more than one, has the name; `option` is the option that gave it.
+        InputError
+            The file has the very name twice.
         """
+        if name in self.repeated:
+            raise InputError(
+                f"{self.repeated[name]} columns are named {name!r}",
+                expected="one column with that name",
+                where=self._place_of_names(option),
+                fix=f"name {name}.1, {name}.2, ... for the first, the second, ...",
+            )
         if name in self.names:
             return name
+        if name.endswith(".1") and name[:-2] in self.repeated:
+            return name[:-2]
         wanted = name.strip().lower()
         like = [full for full in self.names if wanted in (full.lower(), bare(full).lower())]
         if len(like) == 1:
             return like[0]
-        where = f"{self.path}, line of the column names" + (f" ({option})" if option else "")
-        raise UnknownNameError.of("column", name, self.names, where=where)
+        raise UnknownNameError.of("column", name, self.names, where=self._place_of_names(option))
+
+    def _place_of_names(self, option: str | None) -> str:
+        return f"{self.place_of_names}{f' ({option})' if option else ''}"
+
+    @property
+    def place_of_names(self) -> str:
+        """The place of the column names, for messages."""
+        line = f"line {self.names_line}" if self.names_line else "the column names"
+        return f"{self.path}, {line}"
 
     def is_missing(self, name: str) -> NDArray[np.bool_]:
         """Return which cells (n,) of a column hold no value."""
@@ -140,6 +166,7 @@ def read_text_table(path: Path) -> Table:
     if not names[-1] and not any(cell.strip() for _, cells in rows for cell in cells[width - 1 :]):
         names.pop()  # a delimiter at the end of each line
     _check_names(path, first, names)
+    repeated = {name: count for name, count in Counter(names).items() if name and count > 1}
     names = _make_distinct([name or f"column {i}" for i, name in enumerate(names, 1)])
     check_widths(path, rows, names)
     if not rows:
@@ -162,6 +189,8 @@ def read_text_table(path: Path) -> Table:
         text.comments,
         tuple(sorted(declared)),
         tuple(notes),
+        names_line=first,
+        repeated=repeated,
     )
 
 
