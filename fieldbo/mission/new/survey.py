@@ -15,7 +15,6 @@ from fieldbo.domain.axes import is_depth
 from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojected
 from fieldbo.domain.lattice import lattice
 from fieldbo.errors import InputError
-from fieldbo.mission.files import write_whole
 from fieldbo.mission.layers import Layer
 from fieldbo.mission.new.mission import LevelSetMission
 from fieldbo.mission.new.place import OPTIONS, Extent, Place, outline_of, place_of
