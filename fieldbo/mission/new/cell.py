@@ -24,7 +24,7 @@ from fieldbo.mission.new.writer import (
     new_places,
     to_spread,
 )
-from fieldbo.tables.text import bare
+from fieldbo.tables.units import bare
 from fieldbo.world.survey_validation import Validation
 from fieldbo.world.world import World
 

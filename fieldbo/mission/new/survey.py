@@ -16,6 +16,7 @@ from fieldbo.domain.axes import is_depth
 from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojected
 from fieldbo.domain.lattice import lattice
 from fieldbo.errors import InputError
+from fieldbo.mission.layers import Layer
 from fieldbo.mission.new.mission import LevelSetMission, Threshold
 from fieldbo.mission.new.place import OPTIONS, Extent, Place, outline_of, place_of
 from fieldbo.mission.new.writer import (
@@ -28,7 +29,7 @@ from fieldbo.mission.new.writer import (
     new_places,
     shorten_names,
 )
-from fieldbo.mission.shapes import Layer, as_obstacles, as_outline
+from fieldbo.mission.shapes import as_obstacles, as_outline
 from fieldbo.mission.world_file import notes_on_depths
 from fieldbo.tables.coordinates import Bounds
 from fieldbo.tables.opening import open_table

@@ -22,7 +22,7 @@ from fieldbo.mission.new.writer import Source, check_values_differ, shorten_name
 from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import Readings, read_readings
 from fieldbo.tables.table import Table, fix_of_limit
-from fieldbo.tables.text import bare
+from fieldbo.tables.units import bare
 
 _ORDER = {
     *("std", "stdorder", "standardorder", "run", "runorder", "runno", "runnumber", "order", "pttype"),
