@@ -343,8 +343,7 @@ def _read_times(log: Table, name: str | None) -> tuple[Times | None, list[str]]:
             expected="times such as 2024-05-01T12:30:00Z, 1.5.2024 12:30, 12:30:00 or seconds since 1970",
             where=log.place(row, name),
         )
-    says_utc = any(zone in f"{name} {log.units.get(name, '')}".lower() for zone in ("utc", "gmt"))
-    in_utc = [IN_UTC] if times.absolute and not times.offsets and not says_utc else []
+    in_utc = [IN_UTC] if times.absolute and not times.offsets else []
     return times, [*times.notes, *in_utc]
 
 
