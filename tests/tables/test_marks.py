@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from fieldbo.tables.marks import sentinel_doubts
 
 MARKS = [-9.99e-29, 1e-34, -1e34, 1e35, -7999.0, -9999.0, -999.25, -999.9, 99999.0, 9.969209968386869e36,
-         6999.0, 7999.0, -99.99, 32767.0, -32768.0, -8888.0, 2147483647.0, 1.7976931348623157e308]  # fmt: skip
+         6999.0, 7999.0, -99.99, 32767.0, -32768.0, -8888.0, 2147483647.0,
+         1.7976931348623157e308]  # fmt: skip
 READINGS = 7.0 + np.sin(np.arange(40))
 
 
