@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
 from fieldbo.tables.text import Row, is_number, read_text
-from fieldbo.tables.units import bare, unit_of
+from fieldbo.tables.units import short_names, unit_of
 
 LEAST_READINGS = 5
 """Fewest readings that a field is fitted to."""
@@ -119,7 +119,7 @@ class Table:
         if name.endswith(".1") and name[:-2] in self.repeated:
             return name[:-2]
         wanted = name.strip().lower()
-        like = [full for full in self.names if wanted in (full.lower(), bare(full).lower())]
+        like = [full for full in self.names if wanted in short_names(full)]
         if len(like) == 1:
             return like[0]
         raise UnknownNameError.of("column", name, self.names, where=self._place_of_names(option))

@@ -350,6 +350,17 @@ def bare(name: str) -> str:
     return _split(name)[0]
 
 
+def short_names(name: str) -> set[str]:
+    """Return what a column may be called, in lower case: without its unit, or without what is in brackets.
+
+    Examples
+    --------
+    >>> sorted(short_names("DO conc, mg/L (LGR S/N: 2099)"))
+    ['do conc', 'do conc, mg/l', 'do conc, mg/l (lgr s/n: 2099)']
+    """
+    return {each.strip().lower() for each in (name, bare(name), _BRACKETS.sub("", name).strip() or name)}
+
+
 @cache
 def _split(name: str) -> tuple[str, str | None]:
     brackets = [found.strip() for found in _BRACKETS.findall(name)]
