@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
+from fieldbo.tables.cells import MISSING
 from fieldbo.tables.text import Row, bare, is_number, read_text, unit_of
 
 LEAST_READINGS = 5
@@ -32,11 +33,6 @@ def fix_of_limit(cell: str) -> str | None:
     advice = f"write {found[1]}, and set below = {found[1]} in [sensor]"
     return f"{advice}; leaving such readings out makes the map too high"
 
-
-MISSING = frozenset(
-    {"", "na", "n/a", "nan", "#n/a", "null", "none", "nil", "-", "--", "---", "*", "***", "?"}
-)
-"""Cells, in lower case, that stand for no value."""
 
 _DECLARED = re.compile(
     r"(?:missing|no.?data|fill|null|invalid|bad)[\s_-]*(?:value|flag|data)?s?\s*(?:is|are|=|:)?\s*"
@@ -121,7 +117,7 @@ class Table:
         return f"{self.path}, {self.row_word} {self.lines[row]}, column {name}"
 
 
-def read_text_table(path: Path) -> Table:
+def read_text_table(path: Path, quantity: str | None = None) -> Table:
     """Read the log of a boat or sonde: any text with a line of column names and one line per reading.
 
     Delimiters are commas, semicolons, tabs or blanks; decimal commas, gzip, UTF-16 and Latin-1, comment lines
@@ -132,7 +128,7 @@ def read_text_table(path: Path) -> Table:
     InputError
         The file can't be read, is not such a table, or has no rows.
     """
-    text = read_text(path)
+    text = read_text(path, quantity)
     first, header = text.rows[0]
     names = [name.strip() for name in header]
     rows = text.rows[1:]
@@ -160,8 +156,10 @@ def read_text_table(path: Path) -> Table:
         {name: tuple(column) for name, column in zip(names, zip(*table, strict=True), strict=True)},
         np.array([line for line, _ in rows], dtype=np.int64),
         text.comments,
-        tuple(sorted(declared)),
+        tuple(sorted(declared | {*text.missing})),
         tuple(notes),
+        text.form,
+        {name: role for name, role in zip(names, text.roles, strict=False) if role},
     )
 
 

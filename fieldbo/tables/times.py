@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.tables.table import MISSING, Table
+from fieldbo.tables.cells import MISSING
+from fieldbo.tables.table import Table
 
 IN_UTC = "times without an offset are taken as UTC"
 """Note on times that say neither zone nor offset."""

@@ -10,8 +10,9 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
+from fieldbo.tables.rows import Row
 from fieldbo.tables.table import LEAST_READINGS, check_widths, fix_of_limit
-from fieldbo.tables.text import Row, read_text
+from fieldbo.tables.text import read_text
 
 
 @dataclass(frozen=True, eq=False)
