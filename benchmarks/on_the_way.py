@@ -59,7 +59,7 @@ from fieldbo.policies.level_set.tour import OneStepRisk, Tour
 from fieldbo.policies.level_set.truvar import TruVaR
 from fieldbo.policies.paths.informative import InformativePath
 from fieldbo.testing import small_mission
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.world.fields.gp_draw import GPDraw
 from fieldbo.world.world import Quantity, World
 

@@ -28,7 +28,7 @@ BASE = "import numpy, scipy.linalg"
 FIRST_ORDER = """
 import os, sys
 from fieldbo.cli import main
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 
 Simulated.send = lambda *_: os._exit(0)
 main()

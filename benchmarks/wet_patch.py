@@ -27,7 +27,7 @@ from fieldbo.domain.obstacles import Obstacle
 from fieldbo.messages import Observation, Query, order_number
 from fieldbo.mission.mission import FAILURE_LIMIT, Mission
 from fieldbo.runs.comparison import contender
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 
 SHARE = 0.1
 """Share of the area that the patch covers, and of the readings that fail where failures are scattered."""

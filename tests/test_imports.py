@@ -45,7 +45,7 @@ SLOW = ("scipy.stats", "sklearn", "skimage", "pyproj", "matplotlib.pyplot")
 FITS = ("scipy.optimize", "scipy.spatial")
 
 END_AT_FIRST_ORDER = """
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 
 def end(*_):
     raise SystemExit

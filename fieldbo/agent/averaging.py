@@ -10,7 +10,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.streams import stream
-from fieldbo.belief.averaged import AveragedSurface
+from fieldbo.belief.averaged import MANY, AveragedSurface, WeightedHyperparameters, weighted_around
 from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.kernels import Indices
 from fieldbo.belief.mean_functions import MeanFunction, PriorMean
@@ -18,7 +18,6 @@ from fieldbo.belief.posterior import Belief
 from fieldbo.belief.readings import NOISE_FLOOR, Data
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
-from fieldbo.belief.weighted import MANY, WeightedHyperparameters, weighted_around
 from fieldbo.mission.mission import Mission
 
 _WORN = 0.4  # share of the effective number of sets, as drawn, below which new ones are drawn

@@ -33,9 +33,9 @@ import numpy as np
 import shapely
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.belief.averaged import typical_lengths
 from fieldbo.belief.kernels import Indices
 from fieldbo.belief.model import Model
-from fieldbo.belief.weighted import typical_lengths
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import Observation, Order, Query, Telemetry
 

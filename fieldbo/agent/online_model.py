@@ -10,6 +10,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.agent.averaging import Averaging, Fit, Stated, drawn_at
+from fieldbo.belief.averaged import WeightedHyperparameters, weighted_around
 from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.kernels import Indices
 from fieldbo.belief.mean_functions import PriorMean
@@ -18,7 +19,6 @@ from fieldbo.belief.outliers import dwarfing
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.readings import PIECE, Data, Thinned, places, thinned
 from fieldbo.belief.surface import Surface
-from fieldbo.belief.weighted import WeightedHyperparameters, weighted_around
 from fieldbo.messages import Fitted, Observation
 from fieldbo.mission.mission import Mission
 

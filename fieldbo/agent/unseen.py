@@ -1,4 +1,4 @@
-"""Where nobody has looked: what may hide there, and which places count as not inspected.
+"""What a model may not know: what hides where nobody has looked, and readings that it did not expect.
 
 A model that learns vouches for places between readings with a length scale that it learned elsewhere. Three
 questions therefore go by distances, too, whatever the model says:
@@ -7,6 +7,8 @@ questions therefore go by distances, too, whatever the model says:
   See :mod:`fieldbo.belief.covering`.
 - `inspection`: at which places have readings not narrowed what the model expects, or is none near enough?
 - Which places are farther from a reading than the mission allows? See :mod:`fieldbo.agent.coverage`.
+
+And `unexpected`: where do the readings of one place say something else than the model expected there?
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.averaged import AveragedSurface
-from fieldbo.belief.confidence import AnySurface
+from fieldbo.belief.confidence import MIDDLE90, AnySurface
 from fieldbo.belief.covering import (
     MOST_AXES,
     SIZES,
@@ -30,9 +32,8 @@ from fieldbo.belief.covering import (
     scarcest_spacing,
     yardsticks,
 )
-from fieldbo.belief.hyperparameters import ModelKernel
+from fieldbo.belief.hyperparameters import ModelKernel, WithUnknownLevel
 from fieldbo.belief.surface import Surface
-from fieldbo.belief.trend import WithUnknownLevel
 from fieldbo.mission.mission import Mission
 
 _STANDS_OUT = 3.0  # standard deviations of a reading: less is noise
@@ -308,3 +309,84 @@ def _lengths(surface: Surface) -> Array:
     base = kernel.base if isinstance(kernel, WithUnknownLevel) else kernel
     assert isinstance(base, ModelKernel)
     return base.length_scales
+
+
+_UNEXPECTED = 3.0  # standard deviations of what the other readings let one expect; less is chance
+_ROUNDING = 1e-9  # of a noise variance
+
+
+class Unexpected(NamedTuple):
+    """Readings of one place that the model did not expect from all others, in model units.
+
+    Attributes
+    ----------
+    place : (d,) array
+    value : float
+        Mean of the readings there.
+    sd : float
+        Standard deviation of that mean, from their noise alone.
+    deviations : float
+        How many standard deviations the mean lies above what the other readings let one expect of it.
+    """
+
+    place: Array
+    value: float
+    sd: float
+    deviations: float
+
+    @property
+    def low(self) -> float:
+        """Lower end of the central 90% by these readings alone."""
+        return self.value - MIDDLE90 * self.sd
+
+    @property
+    def high(self) -> float:
+        """Upper end of the central 90% by these readings alone."""
+        return self.value + MIDDLE90 * self.sd
+
+
+def unexpected(surface: AnySurface, place: Array) -> Unexpected | None:
+    """Return what was read at a place, if the model did not expect it; None if it did, or nothing was read.
+
+    With the posterior mean ``m`` and variance ``s^2`` at the place, and readings there whose mean ``y`` has
+    the noise variance ``v``, the others miss ``y`` by ``(y - m) / sqrt(v - s^2)`` standard deviations
+    (Rasmussen and Williams 2006, eqs. 5.10 to 5.12). This is averaged over the hyperparameters.
+
+    Parameters
+    ----------
+    surface : Surface or AveragedSurface
+    place : (d,) array
+
+    Examples
+    --------
+    >>> from fieldbo.belief.kernels import Matern52
+    >>> from fieldbo.belief.posterior import Belief
+    >>> belief = Belief(Matern52([1.0], variance=0.01))
+    >>> belief = belief.condition_on([[0.0], [3.0], [9.0]], [0.0, 1.0, 0.0], 0.05**2)
+    >>> from fieldbo.belief.surface import Surface
+    >>> surface = Surface(belief, [[3.0]])
+    >>> surface.mean.round(2), round(unexpected(surface, np.array([3.0])).deviations, 1)
+    (array([0.8]), 8.9)
+    >>> unexpected(surface, np.array([9.0])), unexpected(surface, np.array([5.0]))
+    (None, None)
+    """
+    if isinstance(surface, AveragedSurface):
+        weights, beliefs = surface.weights.tolist(), surface.belief.beliefs
+    else:
+        weights, beliefs = [1.0], (surface.belief,)
+    value = variance = deviations = 0.0
+    for weight, belief in zip(weights, beliefs, strict=True):
+        there = (belief.sites == place).all(axis=1)
+        if not there.any():
+            return None
+        precisions = 1.0 / belief.noise_variances[there]
+        v = 1.0 / float(precisions.sum())
+        y = v * float(precisions @ belief.values[there])
+        unexplained = v - float(belief.variance(place[None])[0])
+        value, variance = value + weight * y, variance + weight * v
+        if unexplained > _ROUNDING * v:
+            gap = y - float(belief.mean(place[None])[0])
+            deviations += weight * gap / np.sqrt(unexplained)
+    if abs(deviations) <= _UNEXPECTED:
+        return None
+    return Unexpected(place, float(value), float(np.sqrt(variance)), float(deviations))

@@ -26,10 +26,10 @@ from functools import cached_property
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.belief.averaged import typical_lengths
 from fieldbo.belief.model import Model
 from fieldbo.belief.question import Optimum, Question
 from fieldbo.belief.readings import pool
-from fieldbo.belief.weighted import typical_lengths
 from fieldbo.domain.domain import Domain
 
 Price = Callable[[Array, Array], Array]

@@ -11,14 +11,13 @@ import numpy as np
 from pydantic import Field, PositiveFloat
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo.belief.hyperparameters import Hyperparameters, ModelKernel, kernel_on
+from fieldbo.belief.hyperparameters import Hyperparameters, ModelKernel, in_other_units, kernel_on
 from fieldbo.belief.marginal_likelihood import Fit, LogNormalPrior, fit_kernel, typical_noise
 from fieldbo.belief.observation_model import Linearised, NoiseAt, ObservationModel
 from fieldbo.belief.outliers import believable, believable_at_first, fit_believed
 from fieldbo.belief.question import Question
 from fieldbo.belief.readings import Data
 from fieldbo.belief.shore_kernel import ShoreMatern52
-from fieldbo.belief.trend import in_other_units
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.sensor import Sensor

@@ -11,7 +11,7 @@
 mean ``m(x) + k(x, X) L^-T w``, covariance ``k(a, b) - k(a, X) L^-T L^-1 k(X, b)``
 (Bogunovic et al. 2016, eqs. 1, 2 and 20; Rasmussen and Williams 2006, algorithm 2.1).
 
-:class:`~fieldbo.belief.value_scale.ValueScale` converts between your values and model units.
+:class:`~fieldbo.belief.mean_functions.ValueScale` converts between your values and model units.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Belief:
     conditioning returns a new one.
 
     Values are in *model units*, where the prior mean is 0 unless you give another. Convert yours with a
-    :class:`~fieldbo.belief.value_scale.ValueScale`.
+    :class:`~fieldbo.belief.mean_functions.ValueScale`.
 
     Parameters
     ----------

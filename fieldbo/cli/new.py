@@ -120,7 +120,7 @@ def vehicle(
     from fieldbo.mission.files import name_of, write_whole
     from fieldbo.mission.load import load_world
     from fieldbo.vehicles.base import LINKS
-    from fieldbo.vehicles.template import proposed, stands_upright, template
+    from fieldbo.vehicles.file import proposed, stands_upright, template
 
     file = Path(f"{name_of('vehicle', name, 'NAME')}.toml")
     loaded = load_world(world)

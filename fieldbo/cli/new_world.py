@@ -206,7 +206,7 @@ def _make_survey(
 
 def _make_cell(name: str, given: dict[str, Any], options: CellOptions, overwrite: bool) -> list[str]:
     from fieldbo.mission.new.cell import CellTable, control_set_of, make_cell, module_of, setting_of
-    from fieldbo.world.readings import column_names
+    from fieldbo.tables.opening import open_table
 
     if options.sample_cost is not None and (options.module or options.control_set):
         raise InputError(
@@ -214,7 +214,7 @@ def _make_cell(name: str, given: dict[str, Any], options: CellOptions, overwrite
             expected="one or the other",
             where="--sample-cost",
         )
-    settings = [setting_of(text, column_names(given["csv"])) for text in options.axis or ()]
+    settings = [setting_of(text, open_table(given["csv"]).names) for text in options.axis or ()]
     cell = CellTable(
         **given,
         axes=tuple(column for column, _ in settings),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fieldbo.cli.options import Set, examples, overrides
+from fieldbo.cli.options import Policy, Set, examples, overrides
 from fieldbo.errors import InputError, counted, errors_of, raise_all
 
 if TYPE_CHECKING:
@@ -218,6 +218,7 @@ def plan(
     upload_battery: Annotated[
         int | None, typer.Option(help="Upload the plan of this battery, counted from 1.", metavar="N")
     ] = None,
+    policy: Policy = None,
     set_: Set = None,
 ) -> None:
     """Write a survey as a plan for each battery, and optionally upload one to the vehicle.
@@ -229,12 +230,12 @@ def plan(
     from fieldbo.vehicles.mavlink import flight_plan
     from fieldbo.vehicles.mavlink.fence_check import check_geofence, routed, simplified, storable, too_many
     from fieldbo.vehicles.mavlink.link import from_waypoints
-    from fieldbo.vehicles.mavlink.stance import describe_stance, faced
+    from fieldbo.vehicles.mavlink.settings import describe_stance, faced
 
     loaded, link = _load_vehicle(vehicle)
     if (run := _run_of_the_same_name(source)) is not None:
         typer.echo(f"{source} is a mission and a run; this plans the mission. The run: fieldbo plan {run}")
-    mission, flights = _load_flights(source, set_ or [], loaded.settings.battery.full, stay)
+    mission, flights = _load_flights(source, set_ or [], policy, loaded.settings.battery.full, stay)
     batteries = [flight.battery for flight in flights]
     files = PlanFiles.of(Path(source).stem, format_ is Format.wpl, out, batteries)
     chosen = _choose(flights, upload, upload_battery)
@@ -369,7 +370,7 @@ def _price(
 
 
 def _load_flights(
-    source: str, pairs: list[str], full: float | str | None, stay: float | None
+    source: str, pairs: list[str], policy: str | None, full: float | str | None, stay: float | None
 ) -> tuple[Mission, list[Flight]]:
     """Return a mission, and its flights or those of its run, with stays of so many seconds, if given."""
     from fieldbo.mission.load import load_mission
@@ -378,11 +379,12 @@ def _load_flights(
     if stay is not None and not 0 <= stay < float("inf"):
         raise InputError(f"stay = {stay}", expected="a number of seconds, at least 0", where="--stay")
     if _is_mission(source):
-        mission = load_mission(source, overrides(pairs), full)
+        mission = load_mission(source, overrides(pairs, policy=policy), full)
         flights = flights_of_mission(mission)
-    elif pairs:
+    elif pairs or policy is not None:
+        option = "--set" if pairs else "--policy"
         raise InputError(
-            "--set does not apply to a run", expected="a mission; a run cannot be changed", where="--set"
+            f"{option} does not apply to a run", expected="a mission; a run cannot be changed", where=option
         )
     else:
         mission, flights = flights_of_run(source)

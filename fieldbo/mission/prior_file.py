@@ -27,12 +27,13 @@ from fieldbo.record.record import Record
 from fieldbo.record.store import changed_files, record_file
 from fieldbo.tables.columns import describe_columns
 from fieldbo.tables.opening import open_table
+from fieldbo.tables.readings import read_readings
 from fieldbo.tables.survey import survey_points
 from fieldbo.tables.table import Table
 from fieldbo.tables.text import bare
 from fieldbo.tables.times import IN_UTC, column_of_time, has_offset, times_in, times_of
+from fieldbo.world.fields.base import inside
 from fieldbo.world.raster import read_mean, value_column
-from fieldbo.world.readings import column_cells, column_names, inside, read_readings
 from fieldbo.world.world import World
 
 READINGS, MEAN = "prior.csv", "prior-mean"
@@ -243,7 +244,6 @@ def _write_csv(prior: Prior, domain: Domain) -> bytes:
 
 
 _DEGREES = ("latitude", "longitude")
-_NO_VALUE = ("", "na", "nan")
 
 
 class EarlierReadings(NamedTuple):
@@ -276,24 +276,23 @@ def readings_of_file(path: Path, content: PriorFile, world: World) -> EarlierRea
     InputError
         The file can't be read, a column is missing or can't be told from another, or a cell is not valid.
     """
-    axes = {axis.name for axis in world.domain.axes}
-    if world.domain.georeference is not None and not axes <= set(column_names(path)):
-        return _take_from_log(path, content, world)
-    return _take_from_table(path, content, world)
+    log, axes = open_table(path), {axis.name for axis in world.domain.axes}
+    if world.domain.georeference is not None and not axes <= set(log.names):
+        return _take_from_log(log, content, world)
+    return _take_from_table(log, content, world)
 
 
-def _take_from_table(path: Path, content: PriorFile, world: World) -> EarlierReadings:
-    columns, axes = column_names(path), [axis.name for axis in world.domain.axes]
-    value = value_column(path, world.domain, world.quantity.name)
+def _take_from_table(log: Table, content: PriorFile, world: World) -> EarlierReadings:
+    path, columns, axes = log.path, log.names, [axis.name for axis in world.domain.axes]
+    value = value_column(log, world.domain, world.quantity.name)
     noise = "noise_sd" if "noise_sd" in columns else None
-    table = read_readings(path, axes, value, noise, least=1, gaps=True)
-    cells = column_cells(path, value)
-    wrong = [(ln, c) for (ln, c), y in zip(cells, table.values, strict=True) if not _usable(c, float(y))]
-    if wrong:
+    table = read_readings(log, axes, value, noise, least=1, gaps=True)
+    wrong = np.flatnonzero(~np.isfinite(table.values) & ~log.is_missing(value))
+    if len(wrong):
         raise InputError(
-            f"{wrong[0][1]!r} is not a finite number",
+            f"{log.cells[value][wrong[0]]!r} is not a finite number",
             expected="a finite number, or an empty cell where the reading failed",
-            where=f"{path}, line {wrong[0][0]}, column {value}",
+            where=log.place(int(wrong[0]), value),
         )
     kept = np.isfinite(table.values)
     if not kept.any():
@@ -301,25 +300,24 @@ def _take_from_table(path: Path, content: PriorFile, world: World) -> EarlierRea
     sites, lines = table.sites[kept], tuple(np.array(table.lines)[kept].tolist())
     sds = None
     if noise is not None:
-        sds = np.array([float(cell) for _, cell in column_cells(path, noise)])[kept]
+        sds = log.numbers(noise)[kept]
     times, ages, undated = np.full(len(sites), np.nan), None, ""
     notes: tuple[str, ...] = ()
-    dated = _parse_dates(path) if "time" in columns else None
+    dated = _parse_dates(log) if "time" in columns else None
     if dated is not None:
         times = dated[kept]
-        notes = () if all(has_offset(cell) for _, cell in column_cells(path, "time")) else (IN_UTC,)
+        notes = () if all(map(has_offset, log.cells["time"])) else (IN_UTC,)
     elif "age_days" in columns:
-        numbers = read_readings(path, axes, value, channels=["age_days"], least=1, gaps=True)
-        ages = numbers.channels["age_days"][kept]
+        ages = log.numbers("age_days")[kept]
     elif "time" in columns:
         undated = _without_dates("time")
     sds = _choose_noise(sites, sds, content, world)
     return EarlierReadings(sites, table.values[kept], sds, times, ages, lines, notes, undated)
 
 
-def _take_from_log(path: Path, content: PriorFile, world: World) -> EarlierReadings:
+def _take_from_log(log: Table, content: PriorFile, world: World) -> EarlierReadings:
     """Return the readings of a log in degrees, at most one per half a spacing along its track."""
-    domain, log = world.domain, open_table(path)
+    domain = world.domain
     georeference = domain.georeference
     assert georeference is not None
     kinds = _find_kinds(log)
@@ -330,7 +328,7 @@ def _take_from_log(path: Path, content: PriorFile, world: World) -> EarlierReadi
             f"there are no columns {' and '.join(axis.name for axis in domain.axes)}, nor one of "
             "latitudes and one of longitudes",
             expected="a table with the world's axes, or a log in degrees",
-            where=f"{path}, line 1",
+            where=log.place_of_names,
         )
     noise, age = _find_named(log, "noise_sd"), _find_named(log, "age_days")
     time, undated = _find_time(log, kinds["time"])
@@ -351,14 +349,14 @@ def _take_from_log(path: Path, content: PriorFile, world: World) -> EarlierReadi
         raise InputError(
             "; ".join(points.doubts).replace("--missing ", "missing = "),
             expected="a log without doubtful values",
-            where=str(path),
+            where=str(log.path),
             fix="name numbers that stand for no value in [prior], or with --set prior.missing=[-9999]",
         )
     if points.undecided and content.age_days is None:
         raise InputError(
             points.undecided,
             expected="dates that can be read in one way, such as 2026-08-05",
-            where=str(path),
+            where=str(log.path),
             fix="write the dates so, or give the age of all readings with --set prior.age_days=1",
         )
     sites = np.zeros((len(points), domain.dimension))
@@ -404,7 +402,7 @@ def _find_value(log: Table, world: World) -> str:
     if "value" in log.names:
         return "value"
     quantity = world.quantity.name
-    return _find_named(log, quantity) or value_column(log.path, world.domain, quantity)
+    return _find_named(log, quantity) or value_column(log, world.domain, quantity)
 
 
 def _find_upright(log: Table, axis: Axis) -> str:
@@ -421,7 +419,7 @@ def _find_upright(log: Table, axis: Axis) -> str:
         if like
         else f"there is no column of the axis {axis.label}",
         expected=f"a column {axis.name}, besides latitude and longitude",
-        where=_header(log),
+        where=log.place_of_names,
         fix=f"rename one of them to {axis.name}" if like else "add it, in the world's unit and direction",
     )
 
@@ -438,14 +436,6 @@ def _find_time(log: Table, candidates: Sequence[str]) -> tuple[str | None, str]:
         return None, ""
     named = f"{', '.join(candidates[:-1])} and {candidates[-1]}"
     return None, f"columns {named} look like times, and none is called time"
-
-
-def _header(log: Table) -> str:
-    return f"{log.path}, line of the column names"
-
-
-def _usable(cell: str, value: float) -> bool:
-    return bool(np.isfinite(value)) or cell.lower() in _NO_VALUE
 
 
 # -- times ---------------------------------------------------------------------------------------------------
@@ -470,13 +460,13 @@ def seconds_of(text: str, where: str) -> float:
         ) from None
 
 
-def _parse_dates(path: Path) -> Array | None:
+def _parse_dates(log: Table) -> Array | None:
     """Return the times (n,) in a table's column time in seconds since 1970; None if they have no dates."""
-    cells = column_cells(path, "time")
+    cells = log.cells["time"]
     try:
-        return np.array([seconds_of(c, f"{path}, line {ln}, column time") for ln, c in cells])
+        return np.array([seconds_of(cell, log.place(row, "time")) for row, cell in enumerate(cells)])
     except InputError:
-        if _has_dates([cell for _, cell in cells]):
+        if _has_dates(cells):
             raise
         return None
 

@@ -39,9 +39,8 @@ from fieldbo.mission.schema import (
 )
 from fieldbo.mission.shapes import as_obstacles, as_outline, read_shapes
 from fieldbo.validation import placed, validated
-from fieldbo.world.fields.base import Field
+from fieldbo.world.fields.base import Field, inside
 from fieldbo.world.raster import Raster, read_raster
-from fieldbo.world.readings import inside
 from fieldbo.world.world import Quantity, World
 
 _METRES = {

@@ -29,11 +29,11 @@ from .level_set.look_ahead import GlobalSUR as GlobalSUR
 from .level_set.tour import OneStepRisk as OneStepRisk
 from .level_set.tour import Tour as Tour
 from .level_set.truvar import TruVaR as TruVaR
-from .optimum.information import EntropySearch as EntropySearch
-from .optimum.information import MinimumRegretSearch as MinimumRegretSearch
 from .optimum.myopic import EI as EI
 from .optimum.myopic import GPUCB as GPUCB
+from .optimum.myopic import EntropySearch as EntropySearch
 from .optimum.myopic import MaxValueEntropySearch as MaxValueEntropySearch
+from .optimum.myopic import MinimumRegretSearch as MinimumRegretSearch
 from .optimum.scout import Scout as Scout
 from .optimum.search_tour import SearchTour as SearchTour
 from .paths.informative import InformativePath as InformativePath

@@ -23,8 +23,7 @@ from fieldbo.belief.surface import Surface
 from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
-from fieldbo.policies.candidates import reading_noise
-from fieldbo.policies.choice import leading, needs_declared_costs
+from fieldbo.policies.choice import leading, needs_declared_costs, reading_noise
 from fieldbo.policies.contract import Decision, Memory, Policy, State
 
 LEAST_SHARE = 0.7  # of the first stop's gain per cost, which each stop must bring

@@ -14,7 +14,16 @@ from fieldbo._numerics.arrays import Array, Mask
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.failures import patches
-from fieldbo.agent.unseen import Inspection, Unseen, inspection, missable, unnoticed, unseen
+from fieldbo.agent.unseen import (
+    Inspection,
+    Unexpected,
+    Unseen,
+    inspection,
+    missable,
+    unexpected,
+    unnoticed,
+    unseen,
+)
 from fieldbo.belief.confidence import (
     DRAWS,
     MIDDLE90,
@@ -34,7 +43,6 @@ from fieldbo.belief.confidence import (
 from fieldbo.belief.covering import distance_text, to_nearest, yardsticks
 from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum, Side, threshold_if
 from fieldbo.belief.readings import pool
-from fieldbo.belief.unexpected import Unexpected, unexpected
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.georeference import TABLE_DIGITS
 from fieldbo.domain.places import part_text

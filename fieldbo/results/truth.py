@@ -8,11 +8,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
-from fieldbo._numerics.climb import climb_together
 from fieldbo._numerics.streams import sobol, stream
 from fieldbo.belief.question import Question
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.search import climbed, differenced
+from fieldbo.domain.search import climb_together, climbed, differenced
 from fieldbo.policies.control_sets.search import at_quantiles
 from fieldbo.results.metrics import good_enough
 from fieldbo.world.world import World

@@ -21,9 +21,8 @@ from fieldbo.runs.away import Away
 from fieldbo.runs.loop import Loop
 from fieldbo.runs.replay import mission_of, replay
 from fieldbo.runs.state import RunState
-from fieldbo.vehicles.base import Vehicle
+from fieldbo.vehicles.base import Simulated, Vehicle
 from fieldbo.vehicles.person import doubt_about_reading, earlier_values
-from fieldbo.vehicles.simulated import Simulated
 
 
 def run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, counted
 from fieldbo.tables.coordinates import Bounds, degrees_of, swapped, unwrapped
+from fieldbo.tables.pooling import Pooled, joined, local_metres, thinned
 from fieldbo.tables.table import LEAST_READINGS, Table, fix_of_limit
 from fieldbo.tables.times import IN_UTC, Times, times_in
 
@@ -25,9 +27,9 @@ class SurveyPoints:
 
     Attributes
     ----------
-    lat, lon : (n,) arrays
-        Degrees, WGS 84 as logged. Longitudes lie between -180 and 180; of a survey across the antimeridian,
-        they go on beyond 180.
+    positions : (n, 2) or (n, 1) array
+        Latitudes and longitudes in degrees, WGS 84 as logged; or metres, in the columns x and y, or x alone.
+        Longitudes lie between -180 and 180; of a survey across the antimeridian, they go on beyond 180.
     values : (n,) array
         Means of the readings pooled.
     times : (n,) array or None
@@ -55,8 +57,7 @@ class SurveyPoints:
         order of the rows hardly depends on it, their age does.
     """
 
-    lat: Array
-    lon: Array
+    positions: Array
     values: Array
     times: Array | None
     depths: Array | None
@@ -72,13 +73,25 @@ class SurveyPoints:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def lat(self) -> Array:
+        """Latitudes (n,)."""
+        return self.positions[:, 0]
+
+    @property
+    def lon(self) -> Array:
+        """Longitudes (n,)."""
+        return self.positions[:, 1]
+
 
 def survey_points(
     log: Table,
     *,
-    lat: str,
-    lon: str,
     value: str,
+    lat: str | None = None,
+    lon: str | None = None,
+    x: str | None = None,
+    y: str | None = None,
     time: str | None = None,
     depth: str | None = None,
     noise_sd: str | None = None,
@@ -87,9 +100,10 @@ def survey_points(
     bounds: Bounds | None = None,
     spacing_m: float | None = None,
     tolerance_m: float = 1.0,
+    pooled_above: int = 0,
     least: int = LEAST_READINGS,
 ) -> SurveyPoints:
-    """Return the points of a survey.
+    """Return the points of a survey, with positions in degrees (`lat`, `lon`) or metres (`x`, perhaps `y`).
 
     Rows without a position or value, and without a fix (0, 0), are left out. Readings that follow each other
     within half a spacing are pooled into their mean, and so are stations at the same position. Whatever is
@@ -98,8 +112,12 @@ def survey_points(
     Parameters
     ----------
     log : Table
-    lat, lon, value : str
-        Columns of the position in degrees and of the value; a unit in brackets may be left out.
+    value : str
+        Column of the value; a unit in brackets may be left out, as for all columns.
+    lat, lon : str, optional
+        Columns of the position in degrees.
+    x, y : str, optional
+        Columns of the position in metres, instead; `x` alone on a line.
     time : str, optional
         Column of the time; rows are sorted by it. Without it, they count as logged one after another. A
         column of dates and one of times of day are put together, whichever is named.
@@ -118,6 +136,9 @@ def survey_points(
         widened for a log with so many readings that a fit would take minutes.
     tolerance_m : float
         Stations closer than this, and than a quarter of the spacing, are one.
+    pooled_above : int
+        Readings are pooled only if there are more than this. `fieldbo.tables.pooling.MOST_READINGS` keeps a
+        small table as it is.
     least : int
         Fewest rows that must be usable.
 
@@ -126,11 +147,22 @@ def survey_points(
     InputError
         A column is missing or holds something else, positions are impossible, values are limits of detection,
         or fewer than five readings are left.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> cells = {"east": ("0", "50", "90", "130", "190"), "zinc": ("7", "9", "", "8", "5")}
+    >>> log = Table(Path("log.csv"), tuple(cells), {}, cells, np.arange(2, 7))
+    >>> points = survey_points(log, x="east", value="zinc", least=4)
+    >>> points.positions[:, 0].tolist(), points.values.tolist()
+    ([0.0, 50.0, 130.0, 190.0], [7.0, 9.0, 8.0, 5.0])
+    >>> points.notes
+    ('1 row without a number for zinc left out (line 4)',)
     """
     log = replace(log, missing=(*log.missing, *missing))
-    lat, lon, value = log.column(lat, "--lat"), log.column(lon, "--lon"), log.column(value, "--value")
-    y, x = degrees_of(log, lat, "latitude"), degrees_of(log, lon, "longitude")
-    columns = {"lat": y, "lon": x, "value": _read_numbers(log, value)}
+    value = log.column(value, "--value")
+    where = _read_positions(log, lat=lat, lon=lon, x=x, y=y)
+    columns = {**where.columns, "value": _read_numbers(log, value)}
     if depth is not None:
         columns["depth"] = _read_numbers(log, log.column(depth, "--depth"))
     columns |= {f"channel {each}": _read_numbers(log, log.column(each, "--channel")) for each in channels}
@@ -139,17 +171,7 @@ def survey_points(
     notes = [*log.notes, *about_time]
 
     doubts = sentinel_doubts(columns["value"], value, log.missing)
-    placed = np.isfinite(y) & np.isfinite(x)
-    doubt = swapped(y[placed], x[placed], bounds)
-    if doubt is not None:
-        doubts.append(f"{doubt}; is --lat {lon!r} --lon {lat!r} right?")
-    impossible = (np.abs(y) > 90) | (np.abs(x) > 360)
-    if doubt is None:
-        _check_possible(log, y, x, impossible, lat, lon)
-    reasons = {
-        "without a position": ~placed,
-        "without a fix (position 0, 0)": (y == 0) & (x == 0),
-        "at an impossible position": impossible & (doubt is None),
+    reasons = where.reasons(log, bounds, doubts) | {
         f"without a number for {value}": ~np.isfinite(columns["value"]),
         "without a depth": ~np.isfinite(columns.get("depth", np.zeros(len(log)))),
         "without a noise of at least 0": ~((np.zeros(len(log)) if noise is None else noise) >= 0),
@@ -160,31 +182,105 @@ def survey_points(
         columns["time"] = clock.seconds
         order, sorting = _sort_by_time(clock.seconds, order)
         notes += sorting
-    x[order], wrapping = unwrapped(x[order])
-    start = Pooled.rows(
+    metres, wrapping = where.metres(order)
+    rows = Pooled.rows(
         {name: column[order] for name, column in columns.items()},
-        local_metres(y[order], x[order]),
+        metres,
         None if noise is None else noise[order] ** 2,
         log.lines[order],
     )
-    thin, spacing, thinning = thinned(start, spacing_m)
-    pooled, joining = joined(thin, min(tolerance_m, 0.25 * spacing))
-    got = pooled.columns
+    pooling: list[str] = []
+    if len(rows) > pooled_above:
+        rows, spacing, thinning = thinned(rows, spacing_m)
+        rows, joining = joined(rows, min(tolerance_m, 0.25 * spacing))
+        pooling = [*thinning, *joining]
+    got = rows.columns
     return SurveyPoints(
-        got["lat"],
-        got["lon"],
+        np.column_stack([got[name] for name in where.columns]),
         got["value"],
         got.get("time"),
         got.get("depth"),
         {each: got[f"channel {each}"] for each in channels},
-        pooled.noise_sd,
-        pooled.counts,
-        tuple(pooled.lines.tolist()),
-        (*notes, *wrapping, *thinning, *joining),
+        rows.noise_sd,
+        rows.counts,
+        tuple(rows.lines.tolist()),
+        (*notes, *wrapping, *pooling),
         tuple(doubts),
         dated=clock is not None and clock.absolute,
         undecided="" if clock is None else clock.undecided,
     )
+
+
+class _Metres(NamedTuple):
+    """Positions in metres, by the axis."""
+
+    columns: dict[str, Array]
+
+    def reasons(self, log: Table, bounds: Bounds | None, doubts: list[str]) -> dict[str, NDArray[np.bool_]]:
+        """Return which rows (n,) have no usable position, by the reason."""
+        axes = np.array(list(self.columns.values()))
+        return {"without a position": np.asarray(~np.isfinite(axes).all(axis=0))}
+
+    def metres(self, order: NDArray[np.int64]) -> tuple[Array, list[str]]:
+        """Return the positions (n, 2) of rows in metres, and notes."""
+        x = self.columns["x"][order]
+        return np.column_stack([x, self.columns["y"][order] if "y" in self.columns else np.zeros(len(x))]), []
+
+
+class _Degrees(NamedTuple):
+    """Positions in degrees, by the axis, and the names of their columns."""
+
+    columns: dict[str, Array]
+    lat: str
+    lon: str
+
+    def reasons(self, log: Table, bounds: Bounds | None, doubts: list[str]) -> dict[str, NDArray[np.bool_]]:
+        """Return which rows (n,) have no usable position, by the reason.
+
+        If the columns seem to be exchanged, that is added to `doubts`.
+
+        Raises
+        ------
+        InputError
+            More than a few positions are none on the globe.
+        """
+        y, x = self.columns["lat"], self.columns["lon"]
+        placed = np.isfinite(y) & np.isfinite(x)
+        doubt = swapped(y[placed], x[placed], bounds)
+        if doubt is not None:
+            doubts.append(f"{doubt}; is --lat {self.lon!r} --lon {self.lat!r} right?")
+        impossible = (np.abs(y) > 90) | (np.abs(x) > 360)
+        if doubt is None:
+            _check_possible(log, y, x, impossible, self.lat, self.lon)
+        return {
+            "without a position": ~placed,
+            "without a fix (position 0, 0)": (y == 0) & (x == 0),
+            "at an impossible position": impossible & (doubt is None),
+        }
+
+    def metres(self, order: NDArray[np.int64]) -> tuple[Array, list[str]]:
+        """Return the positions (n, 2) of rows in metres, and notes; make their longitudes continuous."""
+        y, x = self.columns["lat"], self.columns["lon"]
+        x[order], wrapping = unwrapped(x[order])
+        return local_metres(y[order], x[order]), wrapping
+
+
+def _read_positions(
+    log: Table, *, lat: str | None, lon: str | None, x: str | None, y: str | None
+) -> _Metres | _Degrees:
+    """Return the positions of a log, in degrees or in metres."""
+    if x is not None:
+        axes = {"x": x} if y is None else {"x": x, "y": y}
+        return _Metres({axis: _read_numbers(log, log.column(n, f"--{axis}")) for axis, n in axes.items()})
+    if lat is None or lon is None:
+        raise InputError(
+            "the columns of the positions are missing",
+            expected="both lat and lon in degrees, or x in metres, and perhaps y",
+            where="survey_points",
+        )
+    lat, lon = log.column(lat, "--lat"), log.column(lon, "--lon")
+    columns = {"lat": degrees_of(log, lat, "latitude"), "lon": degrees_of(log, lon, "longitude")}
+    return _Degrees(columns, lat, lon)
 
 
 def _read_numbers(log: Table, name: str) -> Array:
@@ -278,156 +374,6 @@ def _select_usable(
             where=str(log.path),
         )
     return np.flatnonzero(kept), notes
-
-
-MOST_READINGS = 2000
-"""A log is thinned to at most about this many; the time of a fit is cubic in their number."""
-
-_SITES, _LEVELS = 2500, 50
-_RADIUS_M = 6_371_000.0
-
-
-@dataclass(frozen=True, eq=False)
-class Pooled:
-    """Rows of a log after pooling.
-
-    Attributes
-    ----------
-    columns : dict of str to (n,) array
-        Means over the rows pooled.
-    metres : (n, 2) array
-        Positions, in metres.
-    known_variances : (n,) array or None
-        Noise variances of the values, if the log states them.
-    squares : (n,) array
-        Sums of squared deviations of the values pooled from their mean.
-    counts : (n,) int array
-        Numbers of rows pooled.
-    lines : (n,) int array
-        Line of the first of them.
-    """
-
-    columns: dict[str, Array]
-    metres: Array
-    known_variances: Array | None
-    squares: Array
-    counts: NDArray[np.int64]
-    lines: NDArray[np.int64]
-
-    @classmethod
-    def rows(
-        cls, columns: dict[str, Array], metres: Array, variances: Array | None, lines: NDArray[np.int64]
-    ) -> Pooled:
-        """Return the rows of a log, not pooled yet."""
-        n = len(metres)
-        return cls(columns, metres, variances, np.zeros(n), np.ones(n, dtype=np.int64), lines)
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    @property
-    def noise_sd(self) -> Array | None:
-        """Standard error (n,) of each value; None if the log says nothing of noise."""
-        if self.known_variances is not None:
-            return np.asarray(np.sqrt(self.known_variances))
-        repeats = int((self.counts - 1).sum())
-        return np.asarray(np.sqrt(self.squares.sum() / repeats / self.counts)) if repeats else None
-
-    def by(self, groups: NDArray[np.int64]) -> Pooled:
-        """Return the rows pooled by the number of their group (n,), in order of first rows."""
-        _, first, which = np.unique(groups, return_index=True, return_inverse=True)
-        which = np.argsort(np.argsort(first))[which.reshape(-1)]
-        first = np.sort(first)
-        counts: NDArray[np.int64] = np.bincount(which, self.counts).astype(np.int64)
-        columns = {name: _means(column, self.counts, which) for name, column in self.columns.items()}
-        off = self.columns["value"] - columns["value"][which]
-        known = self.known_variances
-        return Pooled(
-            columns,
-            np.column_stack([_means(axis, self.counts, which) for axis in self.metres.T]),
-            None if known is None else np.bincount(which, self.counts**2 * known) / counts**2,
-            np.asarray(np.bincount(which, self.squares + self.counts * off**2), dtype=float),
-            counts,
-            self.lines[first],
-        )
-
-
-def _means(column: Array, counts: NDArray[np.int64], which: NDArray[np.int64]) -> Array:
-    """Return the means of the numbers in each group, NaN where there is none."""
-    known = np.isfinite(column)
-    weights = np.where(known, counts, 0)
-    total = np.bincount(which, weights)
-    sums = np.bincount(which, weights * np.where(known, column, 0.0))
-    means: Array = np.divide(sums, total, out=np.full(len(total), np.nan), where=total > 0)
-    return means
-
-
-def local_metres(lat: Array, lon: Array) -> Array:
-    """Return positions (n, 2) in metres east and north of their middle, good to a percent over 100 km."""
-    middle = np.radians(0.5 * (lat.min() + lat.max()))
-    east = np.radians(lon - 0.5 * (lon.min() + lon.max())) * np.cos(middle)
-    north = np.radians(lat - 0.5 * (lat.min() + lat.max()))
-    return np.asarray(_RADIUS_M * np.column_stack([east, north]))
-
-
-def thinned(rows: Pooled, spacing_m: float | None) -> tuple[Pooled, float, list[str]]:
-    """Return the rows with those pooled that follow each other within half a spacing, it, and a note."""
-    widest = float(np.hypot(*np.ptp(rows.metres, axis=0)))
-    spacing = _spacing(rows.metres) if spacing_m is None else spacing_m
-    if widest:  # else a single cast, whose depths keep its readings apart
-        spacing = min(spacing, 0.1 * widest)
-    step_z = _depth_step(rows)
-    thin = rows.by(_stretches(rows, 0.5 * spacing, step_z))
-    while len(thin) > MOST_READINGS and spacing < 0.1 * widest:
-        spacing *= 1.25
-        thin = rows.by(_stretches(rows, 0.5 * spacing, step_z))
-    if len(thin) == len(rows):
-        return rows, spacing, []
-    step = f"{0.5 * spacing:.3g} m along the track" + ("" if step_z is None else " and depth")
-    return thin, spacing, [f"{len(rows)} readings are pooled to {len(thin)}: at most one per {step}"]
-
-
-def joined(rows: Pooled, tolerance_m: float) -> tuple[Pooled, list[str]]:
-    """Return the rows with those pooled that have the same position, within a tolerance, and a note on it."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-    from scipy.spatial import cKDTree
-
-    places, step_z = rows.metres, _depth_step(rows)
-    if step_z is not None:
-        places = np.column_stack([places, rows.columns["depth"] * (tolerance_m / step_z)])
-    pairs = cKDTree(places).query_pairs(tolerance_m, output_type="ndarray")
-    if not len(pairs):
-        return rows, []
-    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(rows),) * 2)
-    same = rows.by(connected_components(links, directed=False)[1].astype(np.int64))
-    repeats = counted(len(rows) - len(same), "station")
-    return same, [f"{repeats} within {tolerance_m:g} m of another one pooled with it"]
-
-
-def _spacing(metres: Array) -> float:
-    width, height = np.ptp(metres, axis=0)
-    return float(max(np.sqrt(width * height / _SITES), np.hypot(width, height) / 200.0))
-
-
-def _depth_step(rows: Pooled) -> float | None:
-    """Return the difference of depth at which readings count as apart; None without depths that differ."""
-    if "depth" not in rows.columns or np.ptp(rows.columns["depth"]) == 0:
-        return None
-    return float(np.ptp(rows.columns["depth"])) / (2 * _LEVELS)
-
-
-def _stretches(rows: Pooled, step: float, step_z: float | None) -> NDArray[np.int64]:
-    """Return the number of the stretch (n,) of the track that each row lies in."""
-    x, y = rows.metres.T.tolist()
-    z = (rows.columns["depth"] / step_z).tolist() if step_z is not None else [0.0] * len(rows)
-    numbers, number = np.zeros(len(rows), dtype=np.int64), 0
-    x0, y0, z0, limit = x[0], y[0], z[0], step**2
-    for i in range(1, len(rows)):
-        if (x[i] - x0) ** 2 + (y[i] - y0) ** 2 >= limit or abs(z[i] - z0) >= 1.0:
-            x0, y0, z0, number = x[i], y[i], z[i], number + 1
-        numbers[i] = number
-    return numbers
 
 
 _NINES = re.compile(r"-?9{2,}(\.9+)?|-?9\.9{2,}")

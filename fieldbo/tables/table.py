@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
 from fieldbo.tables.cells import MISSING
-from fieldbo.tables.text import Row, bare, is_number, read_text, unit_of
+from fieldbo.tables.text import Row, Text, bare, is_number, read_text, unit_of
 
 LEAST_READINGS = 5
 """Fewest readings that a field is fitted to."""
@@ -68,6 +69,10 @@ class Table:
         What the form says that a column holds, by name: a `fieldbo.tables.columns.Kind`.
     row_word : str
         What a row's number in `lines` counts: lines of a text, records of a database, points of a track.
+    names_line : int
+        The line of the column names; 0 where they stand in no line.
+    repeated : dict of str to int
+        How many columns of the file have a name, of those that have the same one.
     """
 
     path: Path
@@ -81,6 +86,8 @@ class Table:
     form: str = ""
     roles: Mapping[str, str] = field(default_factory=dict)
     row_word: str = "line"
+    names_line: int = 0
+    repeated: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -92,15 +99,34 @@ class Table:
         ------
         UnknownNameError
             No column, or more than one, has the name; `option` is the option that gave it.
+        InputError
+            The file has the very name twice.
         """
+        if name in self.repeated:
+            raise InputError(
+                f"{self.repeated[name]} columns are named {name!r}",
+                expected="one column with that name",
+                where=self._place_of_names(option),
+                fix=f"name {name}.1, {name}.2, ... for the first, the second, ...",
+            )
         if name in self.names:
             return name
+        if name.endswith(".1") and name[:-2] in self.repeated:
+            return name[:-2]
         wanted = name.strip().lower()
         like = [full for full in self.names if wanted in (full.lower(), bare(full).lower())]
         if len(like) == 1:
             return like[0]
-        where = f"{self.path}, line of the column names" + (f" ({option})" if option else "")
-        raise UnknownNameError.of("column", name, self.names, where=where)
+        raise UnknownNameError.of("column", name, self.names, where=self._place_of_names(option))
+
+    def _place_of_names(self, option: str | None) -> str:
+        return f"{self.place_of_names}{f' ({option})' if option else ''}"
+
+    @property
+    def place_of_names(self) -> str:
+        """The place of the column names, for messages."""
+        line = f"line {self.names_line}" if self.names_line else "the column names"
+        return f"{self.path}, {line}"
 
     def is_missing(self, name: str) -> NDArray[np.bool_]:
         """Return which cells (n,) of a column hold no value."""
@@ -128,7 +154,17 @@ def read_text_table(path: Path, quantity: str | None = None) -> Table:
     InputError
         The file can't be read, is not such a table, or has no rows.
     """
-    text = read_text(path, quantity)
+    return make_text_table(path, read_text(path, quantity))
+
+
+def make_text_table(path: Path, text: Text) -> Table:
+    """Return the table that the rows of a text make.
+
+    Raises
+    ------
+    InputError
+        The rows are not such a table, or there are none.
+    """
     first, header = text.rows[0]
     names = [name.strip() for name in header]
     rows = text.rows[1:]
@@ -136,6 +172,7 @@ def read_text_table(path: Path, quantity: str | None = None) -> Table:
     if not names[-1] and not any(cell.strip() for _, cells in rows for cell in cells[width - 1 :]):
         names.pop()  # a delimiter at the end of each line
     _check_names(path, first, names)
+    repeated = {name: count for name, count in Counter(names).items() if name and count > 1}
     names = _make_distinct([name or f"column {i}" for i, name in enumerate(names, 1)])
     check_widths(path, rows, names)
     if not rows:
@@ -160,6 +197,8 @@ def read_text_table(path: Path, quantity: str | None = None) -> Table:
         tuple(notes),
         text.form,
         {name: role for name, role in zip(names, text.roles, strict=False) if role},
+        names_line=first,
+        repeated=repeated,
     )
 
 

@@ -97,7 +97,17 @@ def read_text(path: Path, quantity: str | None = None) -> Text:
         The file is missing, empty or no table, it mixes decimal commas with points, or one of several
         quantities must be chosen.
     """
-    text, notes = decoded(path)
+    return parse_text(path, *decoded(path), quantity)
+
+
+def parse_text(path: Path, text: str, notes: Sequence[str] = (), quantity: str | None = None) -> Text:
+    """Return the rows of a text, as `read_text` does; its lines end with line feeds.
+
+    Raises
+    ------
+    InputError
+        As `read_text`.
+    """
     if not text.strip():
         raise _empty(path)
     form: Form | None
@@ -112,7 +122,6 @@ def read_text(path: Path, quantity: str | None = None) -> Text:
         said = (
             f"{said}: units from line {sheet.units_line}" if said else f"line {sheet.units_line} holds units"
         )
-    notes += [said] if said else []
     if form is not None:
         apply_form(form, sheet)
     choose_quantity(sheet, quantity)
@@ -120,7 +129,7 @@ def read_text(path: Path, quantity: str | None = None) -> Text:
         [(sheet.line, sheet.names), *sheet.rows],
         _comments(sheet.above),
         tuple(sheet.units) if any(sheet.units) else (),
-        (*notes, *sheet.notes),
+        (*notes, *([said] if said else []), *sheet.notes),
         form.name if form else "",
         tuple(sheet.roles),
         tuple(sorted(sheet.missing)),

@@ -28,7 +28,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.policies.choice import TIE
 from fieldbo.policies.contract import Decision, Memory, Policy, State
 from fieldbo.testing.small import Answer, carried_out, drive, plain_site, sites_of, small_mission, small_world
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Straddle
 from fieldbo.policies.contract import Policy, State
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
 

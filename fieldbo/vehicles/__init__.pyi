@@ -1,5 +1,6 @@
 from .base import LINKS as LINKS
 from .base import VEHICLES as VEHICLES
+from .base import Simulated as Simulated
 from .base import Vehicle as Vehicle
 from .by_hand import ByHand as ByHand
 from .load import load_vehicle as load_vehicle
@@ -21,4 +22,3 @@ from .remote.link import Taken as Taken
 from .remote.link import Unreachable as Unreachable
 from .remote.remote import Remote as Remote
 from .remote.settings import VehicleFile as VehicleFile
-from .simulated import Simulated as Simulated

@@ -13,7 +13,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted, errors_of, raise_all
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import VEHICLES, Vehicle
-from fieldbo.vehicles.file import LoadedVehicleFile, axes_lead, describe_place, place_doubts
+from fieldbo.vehicles.file import LoadedVehicleFile, axes_lead, describe_place, place_doubts, widest
 from fieldbo.vehicles.remote.settings import Battery
 from fieldbo.vehicles.remote.track import top_speed
 
@@ -123,17 +123,6 @@ def check_tolerances(file: LoadedVehicleFile, mission: Mission) -> None:
         [] if file.link.reports else _too_wide("arrival", "within", "an arrival tolerance", within, domain)
     )
     raise_all(errors + _too_wide("reports", "accuracy", "an accuracy of positions", accuracy, domain))
-
-
-def widest(key: str, domain: Domain) -> list[tuple[float, str]]:
-    """Return the widest tolerance along each axis, and what limits it: the spacing of sites, or clearance."""
-    limits = list[tuple[float, str]]()
-    for spacing, axis in zip(domain.spacing.tolist(), domain.axes, strict=True):
-        along = [(spacing, f"the spacing of the sites along {axis.name}")]
-        if not domain.clear and (domain.clearance > 0 or key == "within"):  # else a warning says so
-            along.append((domain.clearance / 2.0, "half of the clearance from obstacles and outline"))
-        limits.append(min(along))
-    return limits
 
 
 def _too_wide(

@@ -15,7 +15,9 @@ from fieldbo.belief.mean_functions import Gridded, MeanFunction, Scattered
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import WGS84, reprojected, same_crs
 from fieldbo.errors import InputError, UnknownNameError, counted
-from fieldbo.world.readings import column_names, read_readings
+from fieldbo.tables.opening import open_table
+from fieldbo.tables.readings import read_readings
+from fieldbo.tables.table import Table
 
 if TYPE_CHECKING:
     import xarray
@@ -295,7 +297,8 @@ def read_mean(path: Path, domain: Domain, value: str | None, quantity: str) -> M
         The file can't be read, or has other axes.
     """
     if path.suffix.lower() not in (*TIFF, *NETCDF):
-        return _from_table(path, domain, value or value_column(path, domain, quantity))
+        table = open_table(path)
+        return _from_table(table, domain, value or value_column(table, domain, quantity))
     if domain.dimension != 2:
         raise InputError(
             f"a raster has two axes, and the domain has {domain.dimension}",
@@ -342,28 +345,28 @@ class Reprojected(MeanFunction):
         return self.function.covers(self._moved(points))
 
 
-def value_column(path: Path, domain: Domain, quantity: str) -> str:
-    """Return the column of a CSV that holds the value: ``value``, or the one named like the quantity.
+def value_column(table: Table, domain: Domain, quantity: str) -> str:
+    """Return the column of a table that holds the value: ``value``, or the one named like the quantity.
 
     Raises
     ------
     InputError
-        The file can't be read, or has neither.
+        The table has neither.
     """
-    columns, axes = column_names(path), [axis.name for axis in domain.axes]
+    columns, axes = table.names, [axis.name for axis in domain.axes]
     for name in ("value", quantity):
         if name in columns and name not in axes:
             return name
     raise UnknownNameError(
         f"no column is called {quantity!r} or value",
         expected=f"one of them beside {', '.join(columns)}",
-        where=f"{path}, line 1",
+        where=table.place_of_names,
         fix=f"call the column of the value {quantity!r} or value",
     )
 
 
-def _from_table(path: Path, domain: Domain, value: str) -> MeanFunction:
-    table = read_readings(path, [axis.name for axis in domain.axes], value, least=1)
+def _from_table(source: Table, domain: Domain, value: str) -> MeanFunction:
+    table, path = read_readings(source, [axis.name for axis in domain.axes], value, least=1), source.path
     if table.repeated:
         raise InputError(
             f"{table.repeated} rows repeat a place", expected="one row per place", where=str(path)

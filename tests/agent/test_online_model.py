@@ -15,7 +15,7 @@ from fieldbo.policies.baselines import Random
 from fieldbo.runs.folder import as_carried_out, begin
 from fieldbo.runs.replay import mission_of
 from fieldbo.testing import small_mission, small_world
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 
 
 def spoiled_run(outliers, every=12, off=30.0):

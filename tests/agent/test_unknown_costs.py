@@ -30,7 +30,7 @@ from fieldbo.policies.contract import Decision, Policy
 from fieldbo.policies.optimum.myopic import EI
 from fieldbo.results.result import Result
 from fieldbo.runs.runner import run
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.world.fields.function import Function
 from fieldbo.world.world import Quantity, World
 

@@ -15,7 +15,13 @@ from scipy.special import ndtr
 
 import fieldbo
 from fieldbo.agent.averaging import Averaging, _Average, drawn_at
-from fieldbo.belief.averaged import AveragedSurface
+from fieldbo.belief.averaged import (
+    KEPT,
+    AveragedSurface,
+    WeightedHyperparameters,
+    draw_weighted_thetas,
+    weighted_around,
+)
 from fieldbo.belief.confidence import moments
 from fieldbo.belief.hyperparameters import Hyperparameters
 from fieldbo.belief.kernels import Matern52
@@ -26,7 +32,6 @@ from fieldbo.belief.question import Optimum
 from fieldbo.belief.readings import Data
 from fieldbo.belief.surface import Surface, joint_draws
 from fieldbo.belief.value_scale import ValueScale
-from fieldbo.belief.weighted import KEPT, WeightedHyperparameters, draw_weighted_thetas, weighted_around
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import Fitted, Query, from_plain, to_plain

@@ -23,8 +23,8 @@ from fieldbo.messages import Query
 from fieldbo.policies.baselines import Random
 from fieldbo.results.contradictions import contradictions
 from fieldbo.testing import small_mission, small_world
+from fieldbo.vehicles.base import Simulated
 from fieldbo.vehicles.by_hand import ByHand
-from fieldbo.vehicles.simulated import Simulated
 
 LINE = Domain.grid([Axis("x", "m", 0.0, 1.0)], (41,))
 LOG = Model(transform="log", learn=False, length_scales=(0.3,), variance=1.0, mean=1.0)

@@ -34,8 +34,7 @@ from fieldbo.policies.baselines import Straddle
 from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.control_sets.subsets import Subsets
 from fieldbo.policies.level_set.truvar import TruVaR
-from fieldbo.policies.optimum.information import EntropySearch
-from fieldbo.policies.optimum.myopic import EI
+from fieldbo.policies.optimum.myopic import EI, EntropySearch
 from fieldbo.policies.travel.one_step import DistUCB
 from fieldbo.policies.travel.rollout import Rollout
 from fieldbo.runs.folder import begin

@@ -12,7 +12,7 @@ from tiers import swept
 import fieldbo
 from fieldbo._numerics.arrays import LruBytes
 from fieldbo.agent.agent import Agent
-from fieldbo.belief.hyperparameters import Hyperparameters
+from fieldbo.belief.hyperparameters import Hyperparameters, WithTrend
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.marginal_likelihood import Likelihood, LogNormalPrior, fit_kernel
 from fieldbo.belief.model import Model
@@ -21,7 +21,6 @@ from fieldbo.belief.question import LevelSet
 from fieldbo.belief.shore_kernel import ShoreMatern52
 from fieldbo.belief.site_graph import Placements, SiteGraph, site_graph
 from fieldbo.belief.surface import Surface
-from fieldbo.belief.trend import WithTrend
 from fieldbo.costs.travel import Euclidean
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain

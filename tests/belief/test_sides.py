@@ -39,7 +39,7 @@ from fieldbo.runs.comparison import compare
 from fieldbo.runs.export import export
 from fieldbo.runs.folder import begin
 from fieldbo.runs.loop import Interrupted
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.world.fields.base import Field
 from fieldbo.world.fields.gp_draw import GPDraw
 from fieldbo.world.world import Quantity, World

@@ -5,13 +5,12 @@ import pytest
 from scipy.optimize import approx_fprime
 
 import fieldbo
-from fieldbo.belief.hyperparameters import Hyperparameters
+from fieldbo.belief.hyperparameters import Hyperparameters, WithTrend, WithUnknownLevel
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
 from fieldbo.belief.readings import Data
-from fieldbo.belief.trend import WithTrend, WithUnknownLevel
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 

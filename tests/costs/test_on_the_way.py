@@ -21,8 +21,8 @@ from fieldbo.errors import InputError
 from fieldbo.messages import GoHome, Query
 from fieldbo.testing import small_cell, small_mission, small_world
 from fieldbo.testing.small import Hills
+from fieldbo.vehicles.base import Simulated
 from fieldbo.vehicles.by_hand import ByHand
-from fieldbo.vehicles.simulated import Simulated
 from fieldbo.world.world import Disturbances, Quantity, World
 
 

@@ -62,7 +62,7 @@ from fieldbo.record.record import Record
 from fieldbo.record.store import Counter
 from fieldbo.runs import runner
 from fieldbo.testing import small_mission
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 
 NAME = "drill"
 LIVES = 6

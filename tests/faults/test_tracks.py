@@ -18,11 +18,11 @@ from fieldbo.domain.obstacles import Obstacle
 from fieldbo.messages import GoHome, Query, Rejected
 from fieldbo.policies.baselines import Random
 from fieldbo.testing import small_mission, small_world
+from fieldbo.vehicles.base import Simulated
 from fieldbo.vehicles.remote.arrival import ArrivalDetector
 from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.remote.link import Goal, GoalResult, PositionReport, Reading
 from fieldbo.vehicles.remote.settings import Arrival
-from fieldbo.vehicles.simulated import Simulated
 
 PILLAR = Obstacle("pillar", (2.0, 2.0), (8.0, 8.0))
 

@@ -15,7 +15,7 @@ from pyproj import Geod
 from working_folder import edit
 
 from fieldbo.mission.load import load_mission
-from fieldbo.vehicles.template import proposed, template
+from fieldbo.vehicles.file import proposed, template
 
 SPEEDUP = 60
 ACCURACY_M = 0.05

@@ -22,8 +22,13 @@ from fieldbo.policies.control_sets.subsets import Subsets
 from fieldbo.policies.level_set.look_ahead import EAVC, DistancePenalised, GlobalMI, GlobalSUR
 from fieldbo.policies.level_set.tour import OneStepRisk, Tour
 from fieldbo.policies.level_set.truvar import TruVaR
-from fieldbo.policies.optimum.information import EntropySearch, MinimumRegretSearch
-from fieldbo.policies.optimum.myopic import EI, GPUCB, MaxValueEntropySearch
+from fieldbo.policies.optimum.myopic import (
+    EI,
+    GPUCB,
+    EntropySearch,
+    MaxValueEntropySearch,
+    MinimumRegretSearch,
+)
 from fieldbo.policies.optimum.scout import Scout
 from fieldbo.policies.optimum.search_tour import SearchTour
 from fieldbo.policies.paths.informative import InformativePath

@@ -27,7 +27,7 @@ from fieldbo.policies.chains.lambo import LaMBO
 from fieldbo.policies.contract import Policy
 from fieldbo.testing import PolicyContract, drive, small_world
 from fieldbo.testing.small import carried_out
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.world.fields.base import Field
 from fieldbo.world.world import Quantity, World
 

@@ -28,11 +28,12 @@ from fieldbo.policies.acquisition import (
 )
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Policy
-from fieldbo.policies.optimum.information import EntropySearch, MinimumRegretSearch
 from fieldbo.policies.optimum.myopic import (
     EI,
     GPUCB,
+    EntropySearch,
     MaxValueEntropySearch,
+    MinimumRegretSearch,
     draw_maxima,
     incumbent,
     maximum_quantiles,

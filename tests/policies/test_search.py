@@ -21,7 +21,7 @@ from fieldbo.policies.acquisition import expected_improvement
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Policy
 from fieldbo.policies.optimum._loops import growth_of_the_best_mean
-from fieldbo.policies.optimum.information import (
+from fieldbo.policies.optimum.myopic import (
     EntropySearch,
     MinimumRegretSearch,
     Prospect,

@@ -48,7 +48,7 @@ from fieldbo.policies.control_sets.subsets import (
     update_bounds,
 )
 from fieldbo.testing import carried_out, drive, small_cell, small_mission, small_world
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.world.fields.base import Field
 
 property_test = settings(deadline=None, max_examples=examples(50), derandomize=True)

@@ -31,7 +31,7 @@ from fieldbo.policies.acquisition import (
     per_travel,
 )
 from fieldbo.policies.baselines import Random
-from fieldbo.policies.candidates import incumbent
+from fieldbo.policies.choice import incumbent
 from fieldbo.policies.contract import Policy
 from fieldbo.policies.optimum.myopic import EI, GPUCB
 from fieldbo.policies.travel.one_step import DUCB, UCB, DistUCB, EIPerCost, TravelScore, longest_travel
@@ -39,7 +39,7 @@ from fieldbo.policies.travel.rollout import Rollout
 from fieldbo.runs.runner import run
 from fieldbo.testing import drive, small_mission, small_world
 from fieldbo.testing.small import Hills, carried_out, sites_of
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.world.fields.base import Field
 
 pytestmark = pytest.mark.each_choice

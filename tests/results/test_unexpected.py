@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fieldbo.agent.unseen import unexpected
 from fieldbo.belief.averaged import AveragedSurface
 from fieldbo.belief.confidence import value_at
 from fieldbo.belief.kernels import Matern52
@@ -12,7 +13,6 @@ from fieldbo.belief.model import Model
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import Optimum
 from fieldbo.belief.surface import Surface
-from fieldbo.belief.unexpected import unexpected
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.policies import EI
 from fieldbo.results.answers import answer_of

@@ -30,7 +30,7 @@ from fieldbo.runs.replay import mission_of
 from fieldbo.runs.runner import run
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_mission
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 
 WORLD = world_text(
     ("east", 0, 10, 6),

@@ -29,13 +29,13 @@ from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.replay import load_run, mission_of
 from fieldbo.runs.runner import correct_run, resume, run
 from fieldbo.testing import small_mission
+from fieldbo.vehicles.base import Simulated
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.dialogue import parts_of
 from fieldbo.vehicles.mqtt.protocol import Codec
 from fieldbo.vehicles.remote.link import Connection, Goal, GoalResult, Heartbeat, Link, Unreachable
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch
-from fieldbo.vehicles.simulated import Simulated
 
 WORLD = world_text(
     ("east", 0, 10, 6),

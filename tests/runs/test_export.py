@@ -39,7 +39,7 @@ from fieldbo.runs.export.placement import Placement
 from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run
 from fieldbo.testing import small_mission
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 
 ORIGIN = {"latitude": 47.31, "longitude": 8.58, "altitude": 406.0}
 FRAME = {"origin": ORIGIN, "bearing": 60.0, "along": "along", "depth": "depth"}

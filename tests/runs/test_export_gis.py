@@ -30,7 +30,7 @@ from fieldbo.runs.export.layers import track
 from fieldbo.runs.export.vector import added, encoded
 from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 
 CENTIMETRE = 0.01
 DRIFT = np.array([3.0, -2.0])

@@ -26,7 +26,7 @@ from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.replay import load_run
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import small_mission
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.world.fields.gp_draw import GPDraw
 from fieldbo.world.world import Quantity, World
 

@@ -42,9 +42,9 @@ from fieldbo.runs.replay import load_run, mission_of, notes
 from fieldbo.runs.runner import resume, run
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_chain, small_mission
+from fieldbo.vehicles.base import Simulated
 from fieldbo.vehicles.by_hand import ByHand
 from fieldbo.vehicles.load import recorded_settings
-from fieldbo.vehicles.simulated import Simulated
 
 
 class Died(BaseException):

@@ -39,7 +39,7 @@ from fieldbo.runs.runner import run
 from fieldbo.runs.signals import unbroken
 from fieldbo.runs.state import RunState
 from fieldbo.testing import small_mission, small_world
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.world.fields.base import Field
 
 

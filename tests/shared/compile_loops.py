@@ -18,7 +18,7 @@ from fieldbo.domain.obstacles import Obstacle
 from fieldbo.policies.level_set.look_ahead import EAVC, GlobalMI, GlobalSUR
 from fieldbo.policies.level_set.tour import OneStepRisk, Tour
 from fieldbo.policies.level_set.truvar import TruVaR
-from fieldbo.policies.optimum.information import EntropySearch, MinimumRegretSearch
+from fieldbo.policies.optimum.myopic import EntropySearch, MinimumRegretSearch
 from fieldbo.policies.optimum.scout import Scout
 from fieldbo.policies.optimum.search_tour import SearchTour
 from fieldbo.policies.travel.rollout import Rollout

@@ -12,7 +12,7 @@ from fieldbo.runs.loop import Stopped
 from fieldbo.runs.runner import run
 from fieldbo.runs.steer import append, commands_file
 from fieldbo.testing import SteppedClock
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.world.world import driven
 
 COUNT = itertools.count()

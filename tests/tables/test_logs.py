@@ -14,9 +14,9 @@ from fieldbo.errors import InputError
 from fieldbo.tables.columns import describe_columns, no_value_chosen, table_of
 from fieldbo.tables.coordinates import degrees_of, parse, swapped, unwrapped
 from fieldbo.tables.opening import open_table
+from fieldbo.tables.readings import read_readings
 from fieldbo.tables.survey import survey_points
 from fieldbo.tables.times import column_of_time, times_of
-from fieldbo.world.readings import read_readings
 
 ROWS = [("12:00:00", "47.3000", "8.5000", "12.5"), ("12:00:10", "47.3010", "8.5010", "12.7"),
         ("12:00:20", "47.3020", "8.5020", "13.5"), ("12:00:30", "47.3030", "8.5030", "14.5"),
@@ -620,3 +620,28 @@ def test_a_missing_column_names_the_option_and_the_nearest_column():
         points_of(log_of(*track()), lat="latt")
     assert "--lat" in str(caught.value)
     assert "did you mean 'lat'?" in str(caught.value)
+
+
+def test_columns_of_one_name_are_told_apart_by_a_number():
+    log = open_table(write("flag,v,flag\n1,2,3\n4,5,6\n"))
+    with pytest.raises(InputError, match="2 columns are named 'flag'") as caught:
+        log.column("flag", "--value")
+    assert "log.csv, line 1 (--value)" in str(caught.value)
+    assert [log.cells[log.column(name)] for name in ("flag.1", "flag.2")] == [("1", "4"), ("3", "6")]
+
+
+def test_readings_of_a_world_are_those_of_the_table_and_none_may_be_missing():
+    path = write("x,v,o2\n" + "".join(f"{i},{i / 7!r},{'' if i == 3 else i}\n" for i in range(6)))
+    sources = (path, open_table(path))
+    of_file, of_table = (read_readings(source, ["x"], "v", channels=["o2"]) for source in sources)
+    assert of_file.values.tolist() == of_table.values.tolist() == [i / 7 for i in range(6)]
+    assert np.isnan(of_file.channels["o2"]).tolist() == [False, False, False, True, False, False]
+    with pytest.raises(InputError, match="the cell is empty") as caught:
+        read_readings(path, ["x"], "o2")
+    assert "log.csv, line 5, column o2" in str(caught.value)
+
+
+def test_a_declared_number_is_no_reading_of_a_world():
+    path = write("# missing value: -999\nx,v\n" + "".join(f"{i},{-999 if i == 3 else i}\n" for i in range(6)))
+    with pytest.raises(InputError, match="'-999' is not a finite number"):
+        read_readings(path, ["x"], "v")

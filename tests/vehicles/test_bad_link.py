@@ -33,6 +33,7 @@ from fieldbo.results.tables import ledger_table
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import SteppedClock, small_mission
+from fieldbo.vehicles.base import Simulated
 from fieldbo.vehicles.mqtt.protocol import Codec
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
@@ -44,7 +45,6 @@ from fieldbo.vehicles.remote.link import (
 )
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Battery, Watch
-from fieldbo.vehicles.simulated import Simulated
 
 
 @pytest.mark.parametrize(

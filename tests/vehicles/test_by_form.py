@@ -14,7 +14,7 @@ from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.runner import resume, run
 from fieldbo.runs.steer import append, commands_file
 from fieldbo.testing.small import small_cell, small_mission
-from fieldbo.vehicles.by_form import ByForm
+from fieldbo.vehicles.by_hand import ByForm
 
 COUNT = itertools.count()
 

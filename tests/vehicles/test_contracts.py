@@ -13,10 +13,8 @@ from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.messages import Answer, GoHome, Query
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.testing import VehicleContract, small_mission, small_world
-from fieldbo.vehicles.base import VEHICLES
-from fieldbo.vehicles.by_form import ByForm
-from fieldbo.vehicles.by_hand import ByHand
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import VEHICLES, Simulated
+from fieldbo.vehicles.by_hand import ByForm, ByHand
 
 LEVELS = Sensor(levels=(Level(1e-6, 3.0), Level(0.05, 1.0)))
 

@@ -27,15 +27,14 @@ from fieldbo.runs.flights import Flight, through_closed
 from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run as simulate
 from fieldbo.validation import validated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mavlink import flight_plan
 from fieldbo.vehicles.mavlink.flight_plan import Waypoint, plan_file, waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence, Zone, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.mavlink.settings import Fence
-from fieldbo.vehicles.mavlink.stance import located
+from fieldbo.vehicles.mavlink.settings import Fence, located
 from fieldbo.vehicles.mavlink.track import Track, Visit, declared, track
-from fieldbo.vehicles.simulated import Simulated
 
 LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
 GROUND = Frame(Origin(47.31, 8.58, 406.0), along="along", depth="depth").over(LAKE)
@@ -359,6 +358,15 @@ def test_the_plan_of_a_sweep_visits_the_sites_of_its_simulation(boat, command):
     assert stops("lake-lawnmower.plan") == in_file(GROUND.geodetic(sites).tolist())
 
 
+def test_a_policy_that_ignores_readings_makes_a_plan_of_any_mission(boat, command):
+    options = ("--policy", "random", "--set", "agent.battery=300", "--vehicle", boat)
+    assert command("plan", "lake-level-set", *options)[0] == 0
+
+    settings = {"policy": {"kind": "random"}, "agent": {"battery": 300}}
+    sites = once_in_a_row(simulate(load_mission("lake-level-set", settings)).sites)
+    assert stops("lake-level-set.plan") == in_file(GROUND.geodetic(sites).tolist())
+
+
 @pytest.mark.slow
 def test_the_plan_of_a_run_visits_the_sites_of_that_run(boat, command):
     command("run", "lake-level-set", "--battery", "200", "--out", "once")
@@ -376,6 +384,7 @@ def test_the_plan_of_a_run_visits_the_sites_of_that_run(boat, command):
         (("lake-level-set",), "depends on its readings"),
         (("once-upon-a-time",), "no run once-upon-a-time"),
         (("once-upon-a-time", "--set", "seed=3"), "a run cannot be changed"),
+        (("once-upon-a-time", "--policy", "random"), "--policy does not apply to a run"),
         (("lake-lawnmower", "--stay", "-1"), "--stay"),
         (("lake-lawnmower", "--out", "no/where.plan"), "cannot be written"),
     ],

@@ -18,13 +18,13 @@ from fieldbo.errors import InputError
 from fieldbo.messages import Lost, Observation, Query, Rejected, Telemetry
 from fieldbo.policies.baselines import Random
 from fieldbo.testing import small_mission, small_world
+from fieldbo.vehicles.base import Simulated
 from fieldbo.vehicles.mqtt.protocol import Codec, json_object
 from fieldbo.vehicles.remote.progress import OrderBook
 from fieldbo.vehicles.remote.reports import ReportFilter
 from fieldbo.vehicles.remote.settings import Reports, VehicleFile
 from fieldbo.vehicles.remote.track import Track
 from fieldbo.vehicles.remote.usable import usable
-from fieldbo.vehicles.simulated import Simulated
 
 ORDER = Query([5.0, 0.0], expected_cost=6.0, id="run/0")
 SECOND = Query([5.0, 4.0], expected_cost=5.0, id="run/1")

@@ -22,8 +22,7 @@ from fieldbo.record.record import Record
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import SteppedClock
-from fieldbo.vehicles.by_form import ByForm
-from fieldbo.vehicles.by_hand import ByHand
+from fieldbo.vehicles.by_hand import ByForm, ByHand
 from fieldbo.vehicles.remote.link import BatteryReport
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Arrival, Battery, Reports, VehicleFile, Watch

@@ -368,7 +368,7 @@ def test_without_a_plausible_position_the_robot_is_where_its_last_order_ended():
 
 def test_a_simulated_robot_with_the_missions_seed_reads_what_the_simulation_reads():
     mission = small_mission(world=small_world(noise_sd=0.3), seed=5)
-    from fieldbo.vehicles.simulated import Simulated
+    from fieldbo.vehicles.base import Simulated
 
     simulated = Simulated(mission)
     simulated.send(QUERY)

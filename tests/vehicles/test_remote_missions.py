@@ -13,8 +13,8 @@ from fieldbo.record.record import Record
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.runner import resume, run
 from fieldbo.testing import SteppedClock
+from fieldbo.vehicles.base import Simulated
 from fieldbo.vehicles.remote.settings import Battery, Reports
-from fieldbo.vehicles.simulated import Simulated
 
 
 def carried_out(tmp_path, made, *faults, **settings):

@@ -13,8 +13,7 @@ from fieldbo.errors import InputError
 from fieldbo.mission.load import load_mission
 from fieldbo.testing import SteppedClock
 from fieldbo.vehicles.mavlink.link import Mavlink
-from fieldbo.vehicles.mavlink.settings import Fence
-from fieldbo.vehicles.mavlink.stance import faced, located, places_armed
+from fieldbo.vehicles.mavlink.settings import Fence, faced, located, places_armed
 from fieldbo.vehicles.simulators import Robot
 from fieldbo.vehicles.simulators.mavlink import _Boat
 

@@ -10,11 +10,10 @@ from working_folder import write
 import fieldbo
 from fieldbo.errors import InputError, UnknownNameError, errors_of
 from fieldbo.vehicles.base import LINKS
-from fieldbo.vehicles.file import LoadedVehicleFile
+from fieldbo.vehicles.file import LoadedVehicleFile, proposed, template
 from fieldbo.vehicles.load import check_new, check_tolerances, load_vehicle, recorded_settings, vehicle_of
 from fieldbo.vehicles.remote.link import Link
 from fieldbo.vehicles.remote.settings import vehicle_schema
-from fieldbo.vehicles.template import proposed, template
 
 WORLDS = ("lake-transect", "crack-wall", "cell-growth")
 

@@ -26,7 +26,7 @@ from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import Random
 from fieldbo.runs.runner import run
 from fieldbo.testing.small import small_mission, small_world
-from fieldbo.vehicles.simulated import Simulated
+from fieldbo.vehicles.base import Simulated
 from fieldbo.world.world import Disturbances
 
 AXES = [Axis("x", "m", 0, 10), Axis("y", "m", 0, 10)]

@@ -9,8 +9,8 @@ from tiers import swept
 from fieldbo.belief.kernels import Matern52
 from fieldbo.belief.posterior import Belief
 from fieldbo.errors import InputError
+from fieldbo.tables.readings import Readings
 from fieldbo.world.fields.table import fit_table
-from fieldbo.world.readings import Readings
 from fieldbo.world.survey_validation import (
     Score,
     Validation,

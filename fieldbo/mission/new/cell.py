@@ -19,7 +19,8 @@ from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.new.writer import Draft, NewWorld, Source, check_values_differ, four_digits, new_places
-from fieldbo.world.readings import Readings, column_names, read_readings
+from fieldbo.tables.opening import open_table
+from fieldbo.tables.readings import Readings, read_readings
 from fieldbo.world.survey_validation import Validation
 from fieldbo.world.world import World
 
@@ -89,7 +90,7 @@ class CellTable(Source):
     def columns(self) -> tuple[str, ...]:
         """Return the columns of the settings."""
         taken = [self.value, *([self.noise_sd] if self.noise_sd else [])]
-        columns = self.axes or tuple(c for c in column_names(self.csv) if c not in taken and c)
+        columns = self.axes or tuple(c for c in open_table(self.csv).names if c not in taken)
         if not columns:
             raise InputError(
                 "no column of settings", expected=f"columns besides {', '.join(taken)}", where=str(self.csv)

@@ -35,11 +35,11 @@ from fieldbo.mission.new.writer import (
 from fieldbo.mission.shapes import Layer, as_obstacles, as_outline
 from fieldbo.mission.world_file import notes_on_depths
 from fieldbo.tables.opening import open_table
+from fieldbo.tables.readings import Readings, read_readings
 from fieldbo.tables.survey import survey_points
 from fieldbo.tables.table import Table
 from fieldbo.tables.text import bare
 from fieldbo.world.fields.table import fit_table
-from fieldbo.world.readings import Readings, read_readings
 
 _SITES = 2500
 _DEGREES = {"lon", "long", "longitude", "lng", "lat", "latitude"}

@@ -23,8 +23,8 @@ from fieldbo.errors import InputError, printable
 from fieldbo.mission.files import name_of, toml_text, write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
+from fieldbo.tables.readings import Readings
 from fieldbo.world.fields.table import TableField, fit_table
-from fieldbo.world.readings import Readings
 from fieldbo.world.survey_validation import Validation
 from fieldbo.world.world import World
 

@@ -28,15 +28,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
 from fieldbo._numerics.arrays import Array, Mask
-from fieldbo._numerics.climb import climb_together
 from fieldbo._numerics.streams import sobol
 from fieldbo.belief.surface import Surface
 from fieldbo.costs.base import CostModel
 from fieldbo.costs.cells import Modular
 from fieldbo.domain.domain import Domain
+from fieldbo.domain.search import climb_together
 from fieldbo.errors import InputError
 from fieldbo.policies.acquisition import log_excess
-from fieldbo.policies.candidates import known_exactly, near_rejected
+from fieldbo.policies.choice import known_exactly, near_rejected
 from fieldbo.policies.contract import THIS_POLICY, State
 
 Integers = NDArray[np.intp]

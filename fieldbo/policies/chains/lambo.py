@@ -31,7 +31,6 @@ from fieldbo.costs.cells import Modular
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted
 from fieldbo.messages import Correction, EndReason, Event, Lost, Observation, Query, Rejected, Stop
-from fieldbo.policies.candidates import incumbent
 from fieldbo.policies.chains.bandit import (
     BanditState,
     arms_of,
@@ -57,7 +56,7 @@ from fieldbo.policies.chains.boxes import (
     slice_box,
     upper_bound,
 )
-from fieldbo.policies.choice import leading
+from fieldbo.policies.choice import incumbent, leading
 from fieldbo.policies.contract import Decision, Memory, Policy, State
 from fieldbo.validation import settings
 

@@ -25,7 +25,6 @@ from fieldbo.costs.base import CostModel
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.policies.acquisition import in_unit, log_unit
-from fieldbo.policies.candidates import incumbent
 from fieldbo.policies.chains.boxes import (
     Boxes,
     BoxOptima,
@@ -36,7 +35,7 @@ from fieldbo.policies.chains.boxes import (
     upper_bound,
 )
 from fieldbo.policies.chains.lambo import changed_modules, lcb_beta, modular_costs
-from fieldbo.policies.choice import leading, needs_positive_costs
+from fieldbo.policies.choice import incumbent, leading, needs_positive_costs
 from fieldbo.policies.contract import Decision, Memory, Policy, State
 from fieldbo.validation import settings
 

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array, frozen_array
-from fieldbo._numerics.climb import climb_together
 from fieldbo.domain.controls import halton
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.search import around
+from fieldbo.domain.search import around, climb_together
 from fieldbo.messages import Query, Rejected
-from fieldbo.policies.candidates import known_exactly
+from fieldbo.policies.choice import known_exactly
 from fieldbo.policies.contract import State
 from fieldbo.policies.control_sets.base import PlainSettings, Proposal, ranked, settings_array
 from fieldbo.policies.control_sets.expectation import Expected, Precision, WithGradient

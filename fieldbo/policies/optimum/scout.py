@@ -26,16 +26,16 @@ from scipy.special import ndtr
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.covering import Covering, Readings, one_each, scarcest_spacing, yardsticks
+from fieldbo.belief.hyperparameters import WithTrend
 from fieldbo.belief.kernels import Kernel, Matern52
 from fieldbo.belief.lookahead import Whole
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.shore_kernel import ShoreMatern52
 from fieldbo.belief.surface import Surface
-from fieldbo.belief.trend import WithTrend
 from fieldbo.costs.base import Supply
 from fieldbo.domain.domain import Domain
 from fieldbo.messages import EndReason
-from fieldbo.policies.candidates import climbed, over_candidates, readable, reading_noise
+from fieldbo.policies.choice import climbed, over_candidates, readable, reading_noise
 from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.policies.tour_plan import (
     Planned,

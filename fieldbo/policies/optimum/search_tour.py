@@ -31,7 +31,7 @@ from fieldbo.belief.lookahead import Single, Whole
 from fieldbo.belief.surface import Surface
 from fieldbo.messages import EndReason
 from fieldbo.policies.acquisition import log_expected_improvement
-from fieldbo.policies.candidates import climbed, over_candidates, reading_noise
+from fieldbo.policies.choice import climbed, over_candidates, reading_noise
 from fieldbo.policies.contract import Decision, Memory, State
 from fieldbo.policies.tour_plan import Planned, PlansTours, Stops, draw_by_lot, plan_tour, step_price
 from fieldbo.validation import settings

@@ -8,7 +8,7 @@
 ===========  ==================================================================
 
 These policies maximise a `TravelScore`; a rollout sums it along its paths. For the candidates, on a grid or
-in a box, see :mod:`fieldbo.policies.candidates`.
+in a box, see :mod:`fieldbo.policies.choice`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,14 @@ from fieldbo.policies.acquisition import (
     log_expected_improvement,
     log_unit,
 )
-from fieldbo.policies.candidates import best_candidate, incumbent, over_candidates, reading_noise
-from fieldbo.policies.choice import highest, needs_declared_costs
+from fieldbo.policies.choice import (
+    best_candidate,
+    highest,
+    incumbent,
+    needs_declared_costs,
+    over_candidates,
+    reading_noise,
+)
 from fieldbo.policies.contract import Decision, Memory, Policy, State
 from fieldbo.validation import settings
 

@@ -31,7 +31,7 @@ from fieldbo.belief.lookahead import known_kernel
 from fieldbo.belief.surface import Surface
 from fieldbo.costs.base import CostModel, Limit
 from fieldbo.policies.acquisition import Convention
-from fieldbo.policies.candidates import incumbent, reading_noise
+from fieldbo.policies.choice import incumbent, reading_noise
 from fieldbo.policies.contract import State
 from fieldbo.policies.travel.one_step import CandidateView, ScoreName, Scores, TravelPolicy, TravelScore
 from fieldbo.validation import settings

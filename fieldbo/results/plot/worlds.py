@@ -15,7 +15,7 @@ from fieldbo.results.plot.figures import finish, legend_below, new_figure, opene
 from fieldbo.results.plot.marks import level, line, mark
 from fieldbo.results.plot.style import SKY, VALUE, Look, Sheet, shade
 from fieldbo.results.plot.surfaces import edge, field, frame, map_figure, ratio
-from fieldbo.world.readings import Readings
+from fieldbo.tables.readings import Readings
 from fieldbo.world.world import World
 
 _MOST_PANELS = 9

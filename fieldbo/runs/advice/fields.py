@@ -20,13 +20,12 @@ from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.averaged import AveragedSurface
-from fieldbo.belief.hyperparameters import Hyperparameters, ModelKernel
+from fieldbo.belief.hyperparameters import Hyperparameters, ModelKernel, WithTrend, WithUnknownLevel
 from fieldbo.belief.kernels import Kernel
 from fieldbo.belief.mean_functions import PriorMean
 from fieldbo.belief.posterior import Belief
 from fieldbo.belief.question import ShareOfMaximum
 from fieldbo.belief.surface import Surface
-from fieldbo.belief.trend import WithTrend, WithUnknownLevel
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.errors import InputError, counted
 from fieldbo.mission.mission import Mission

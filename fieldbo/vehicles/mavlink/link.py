@@ -33,8 +33,14 @@ from fieldbo.vehicles.mavlink.fence_check import (
 )
 from fieldbo.vehicles.mavlink.flight_plan import Waypoint
 from fieldbo.vehicles.mavlink.geofence import GeoFence, geofence
-from fieldbo.vehicles.mavlink.settings import MavlinkSettings
-from fieldbo.vehicles.mavlink.stance import describe_stance, faced, located, places_armed, stance_doubts
+from fieldbo.vehicles.mavlink.settings import (
+    MavlinkSettings,
+    describe_stance,
+    faced,
+    located,
+    places_armed,
+    stance_doubts,
+)
 from fieldbo.vehicles.remote.link import Capacity, Connection, Link, OnReport
 from fieldbo.vehicles.remote.track import Fixes
 

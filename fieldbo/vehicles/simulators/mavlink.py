@@ -18,8 +18,7 @@ from typing import Any
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.frame import Ground
 from fieldbo.errors import InputError, VehicleError
-from fieldbo.vehicles.mavlink.settings import MavlinkSettings
-from fieldbo.vehicles.mavlink.stance import located
+from fieldbo.vehicles.mavlink.settings import MavlinkSettings, located
 from fieldbo.vehicles.mavlink.wire import PacketSequence, mavutil, opened
 from fieldbo.vehicles.remote.link import (
     BatteryReport,

@@ -184,3 +184,21 @@ def check_axes(what: str, domain: Domain, least: Mapping[str, float]) -> None:
                 expected=f"at least {low:g}",
                 where="domain.axes",
             )
+
+
+def inside(folder: Path, name: str, *, where: str, owner: str = "world") -> Path:
+    """Return ``folder / name``, or raise an `InputError` if that lies outside the `owner`'s folder."""
+    try:
+        path = (folder / name).resolve()
+    except (OSError, ValueError):
+        raise InputError(
+            f"{name!r} is not a valid file name", expected="the name of a file", where=where
+        ) from None
+    if not path.is_relative_to(folder.resolve()):
+        raise InputError(
+            f"{name!r} lies outside the folder {folder.name or '.'}",
+            expected=f"a file in the {owner}'s own folder",
+            where=where,
+            fix="copy the file there",
+        )
+    return path

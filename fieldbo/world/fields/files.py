@@ -13,10 +13,10 @@ from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo.belief.mean_functions import MeanFunction
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.tables.readings import Readings, read_readings
 from fieldbo.validation import settings
-from fieldbo.world.fields.base import Field, FieldKind
+from fieldbo.world.fields.base import Field, FieldKind, inside
 from fieldbo.world.raster import check_covers, read_mean
-from fieldbo.world.readings import Readings, inside, read_readings
 
 _ROUNDING = 1e-6
 """How far a row may lie from its site, as a fraction of the axes' lengths: text rounds numbers."""

@@ -24,10 +24,10 @@ from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import Transform, ValueScale
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted
+from fieldbo.tables.readings import Readings, read_readings
 from fieldbo.validation import settings
-from fieldbo.world.fields.base import Field, FieldKind
+from fieldbo.world.fields.base import Field, FieldKind, inside
 from fieldbo.world.fields.gp_draw import DrawnFromBelief, joint
-from fieldbo.world.readings import Readings, inside, read_readings
 from fieldbo.world.survey_validation import Score, Validation
 
 FIT_READINGS = 400

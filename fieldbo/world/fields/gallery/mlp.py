@@ -28,9 +28,9 @@ from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import on_one_blas_thread
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.tables.readings import read_readings
 from fieldbo.validation import settings
-from fieldbo.world.fields.base import Field, FieldKind, check_axes
-from fieldbo.world.readings import inside, read_readings
+from fieldbo.world.fields.base import Field, FieldKind, check_axes, inside
 
 REPEATS = 5
 EPOCHS = 30

@@ -50,9 +50,9 @@ from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.streams import stream
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
+from fieldbo.tables.readings import read_readings
 from fieldbo.validation import settings
-from fieldbo.world.fields.base import Field, FieldKind, check_axes
-from fieldbo.world.readings import inside, read_readings
+from fieldbo.world.fields.base import Field, FieldKind, check_axes, inside
 
 Labels = NDArray[np.int32]
 """Number of the object that each pixel belongs to, from 1; 0 is background."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import examples
 
-from fieldbo._numerics.climb import climb_together
+from fieldbo.domain.search import climb_together
 
 
 def quadratics(centres, widths):
