@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.tables.table import MISSING, Table
+from fieldbo.tables.cells import MISSING
+from fieldbo.tables.table import Table
 from fieldbo.tables.units import Conversion, bare, conversion
 
 _DAY_S = 86_400

@@ -11,8 +11,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.tables.cells import MISSING
 from fieldbo.tables.clocks import Counted, count_gps, count_times, gps_columns
-from fieldbo.tables.table import MISSING, Table
+from fieldbo.tables.table import Table
 from fieldbo.tables.zones import Zone, split_zone, zone_named, zone_of
 
 IN_UTC = "times without an offset are taken as UTC"
