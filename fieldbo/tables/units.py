@@ -114,6 +114,7 @@ _SPELLINGS = {
     "milliliter / liter": "ml/l mll-1",
     "siemens / meter": "s/m sm-1",
     "millisiemens / centimeter": "ms/cm mscm-1 mspercm msc/cm",
+    "microgram / kilogram": "ug/kg µg/kg",
     "microsiemens / centimeter": "us/cm µs/cm uscm µscm uspercm uscm-1 µscm-1 umho/cm umhos/cm µmho/cm",
     "micromole / liter": "umol/l µmol/l um umoll-1",
     "millimole / liter": "mmol/l",
@@ -148,7 +149,7 @@ _SINGLE = {"m": re.compile(""), "v": _VOLTAGE} | dict.fromkeys("cfk", _TEMPERATU
 """Letters that are a unit as the last word of a name, and what that name must hold for it."""
 
 _BRACKETS = re.compile(r"[(\[{<]\s*([^()\[\]{}<>]*(?:\([^()]*\)[^()\[\]{}<>]*)?)\s*[)\]}>]")
-_SERIAL = re.compile(r"s/n|\bserial|\bs\.?n\.?\s*[:#]|\blbl\b\s*:", re.IGNORECASE)
+_SERIAL = re.compile(r"^\d{4,}$|s/n|\bserial|\bs\.?n\.?\s*[:#]|\blbl\b\s*:", re.IGNORECASE)
 _COMPASS = re.compile(
     r"(?:decimal\s*)?(?:deg(?:ree)?s?|°)[\s._]*(n(?:orth)?|s(?:outh)?|e(?:ast)?|w(?:est)?)", re.IGNORECASE
 )
@@ -348,6 +349,17 @@ def bare(name: str) -> str:
     ('Temp', 'DO conc', 'Depth', 'depth_ft', 'chl')
     """
     return _split(name)[0]
+
+
+def short_names(name: str) -> set[str]:
+    """Return what a column may be called, in lower case: without its unit, or without what is in brackets.
+
+    Examples
+    --------
+    >>> sorted(short_names("DO conc, mg/L (LGR S/N: 2099)"))
+    ['do conc', 'do conc, mg/l', 'do conc, mg/l (lgr s/n: 2099)']
+    """
+    return {each.strip().lower() for each in (name, bare(name), _BRACKETS.sub("", name).strip() or name)}
 
 
 @cache

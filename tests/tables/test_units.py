@@ -97,6 +97,12 @@ def test_a_header_tells_the_name_and_the_unit_of_its_column(header, name, unit, 
         assert conversion(unit, meaning) == (Fraction(1), 0)
 
 
+def test_a_column_is_found_by_its_name_without_serial_numbers_or_without_its_unit():
+    name = "DO conc, mg/L (LGR S/N: 20991234, SEN S/N: 20991235)"
+    table = table_of(name, "6.21")
+    assert {table.column(each) for each in (name, "DO conc, mg/L", "do conc", name.upper())} == {name}
+
+
 @pytest.mark.parametrize(
     ("unit", "wanted", "number", "converted"),
     [
