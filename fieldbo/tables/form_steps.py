@@ -179,7 +179,8 @@ def _times_of_scans(sheet: Sheet, start: datetime) -> list[str]:
 
 
 def _iso(at: datetime) -> str:
-    text = at.isoformat(timespec="milliseconds" if at.microsecond else "seconds")
+    at += timedelta(microseconds=500)
+    text = at.isoformat(timespec="milliseconds" if at.microsecond >= 1000 else "seconds")
     return text.replace("+00:00", "Z")
 
 

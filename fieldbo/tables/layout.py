@@ -259,7 +259,7 @@ def _could_be_names(cells: Sequence[str], pattern: Pattern) -> bool:
 
 def _is_rule(cells: Sequence[str]) -> bool:
     """Return whether a row is a ruled line: ``-----,-----``."""
-    return not "".join(cells).strip(" -_=*~+#|\t")
+    return not "".join(cells).strip(" -_=*~+#|\t") and all(len(cell) > 2 for cell in cells if cell.strip())
 
 
 def _is_below(cells: Sequence[str], above: Sequence[str], pattern: Pattern) -> bool:
@@ -323,8 +323,12 @@ def _read_below(
         if kind == "units":
             units = rows[first]
         first += 1
+    while first < len(rows) - 1 and _is_rule(rows[first][1]):
+        first += 1
     if not below:
-        while first < len(rows) - 1 and not pattern.fits(rows[first][1]) and not statistic_of(rows[first][1]):
+        while first < len(rows) - 1 and not statistic_of(rows[first][1]):
+            if pattern.fits(rows[first][1]) and not _is_rule(rows[first][1]):
+                break
             if not units and not _is_rule(rows[first][1]) and not all(map(is_width, rows[first][1])):
                 units = rows[first]
             elif not _is_rule(rows[first][1]):
@@ -353,13 +357,15 @@ def _readings(
     """Return the readings, without repeated headers, rows of statistics and comments, which `notes` list."""
     headers = {tuple(cell.strip() for cell in cells) for cells in (*head, names[1])}
     columns = tuple(cell.strip() for cell in names[1])
+    begins = {cells[0] for cells in headers}
     measured = tuple(pattern.holds)
     kept: list[Row] = []
     left_out: dict[str, list[int]] = {}
     odd: list[Row] = []  # rows that may belong to the header of a further session
     statistics = _statistics(path, rows, pattern)
     for at, (line, cells) in enumerate(rows):
-        plain = cells[0][:1] != "#" and all(i >= len(cells) or cells[i][:1] in _DIGITS for i in measured)
+        plain = cells[0][:1] != "#" and cells[0].strip() not in begins
+        plain = plain and all(i >= len(cells) or cells[i][:1] in _DIGITS for i in measured)
         label = statistics.get(at)
         if plain and not label and measured:
             kept += odd
@@ -399,7 +405,7 @@ def _statistics(path: Path, rows: Sequence[Row], pattern: Pattern) -> dict[int, 
     found = {at: label for at, (_, cells) in enumerate(rows) if (label := statistic_of(cells))}
     if len(found) > _MOST_STATISTICS * len(rows):
         kinds = {label for _, label, _ in found.values()}
-        if len(kinds) == 1:
+        if len(kinds) == 1 or not any(certain for *_, certain in found.values()):
             return {}
         line = rows[min(found)][0]
         raise InputError(
