@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from fieldbo.tables.units import is_unit
+
 Holds = Literal["nothing", "number", "time", "position", "text"]
 
 MISSING = frozenset(
@@ -96,29 +98,23 @@ _WIDTH = re.compile(r"\d+[sndSND]")
 _PROCESSING = frozenset(
     ["smp", "avg", "min", "max", "tot", "std", "tmn", "tmx", "med", "cov", "wvc", "hst", "sample", "mom", ""]
 )
-_UNITS = {
-    *("deg", "degree", "degrees", "°", "dd", "deg n", "deg e", "degrees_north", "degrees_east"),
-    *("m", "cm", "mm", "km", "ft", "s", "ms", "min", "h", "utc", "m/s", "kn", "knots", "v", "mv", "1/m"),
-    *("c", "°c", "degc", "deg c", "k", "degk", "f", "°f", "celsius", "bar", "dbar", "mbar", "hpa", "kpa"),
-    *("psu", "ppt", "ppb", "ppm", "pss", "pss-78", "ntu", "fnu", "rfu", "g/kg", "mg/l", "ug/l", "µg/l"),
-    *("mg/m3", "mg/m^3", "mg m-3", "ug/m3", "µs/cm", "us/cm", "ms/cm", "s/m", "mmol/l", "umol/l", "umol/kg"),
-    *("%", "% sat", "%sat", "ph", "cells/ml", "yyyy-mm-dd", "hh:mm:ss", "psi", "μg/l", "μs/cm", "volts"),
-    *("1", "1e-3", "0.001", "degree_celsius", "degree_c", "ts", "rn", "db", "decibar", "decibars", "meters"),
-    *("feet", "hh:mm", "dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "fraction", "count", "counts", "kg m-3"),
-    *("s m-1", "m s-1", "ug l-1", "mg l-1", "ug/kg", "ml/l", "w/m2", "seconds", "unitless", "none", "-"),
-}  # fmt: skip
+_NO_UNITS = frozenset(
+    ["ts", "rn", "1", "-", "none", "unitless", "yyyy-mm-dd", "hh:mm:ss", "hh:mm", "dd.mm.yyyy", "dd/mm/yyyy",
+     "mm/dd/yyyy"]
+)  # fmt: skip
+"""What a line of units holds for columns that have none, in lower case."""
 
 
-def is_unit(cell: str) -> bool:
-    """Return whether a cell is a unit, or text in brackets.
+def may_be_unit(cell: str) -> bool:
+    """Return whether a cell of a line of units holds one: a unit, its absence, or text in brackets.
 
     Examples
     --------
-    >>> [is_unit(cell) for cell in ("(deg)", "1e-3", "mg/l", "Chl")]
+    >>> [may_be_unit(cell) for cell in ("(deg)", "1e-3", "mg/l", "Chl")]
     [True, True, True, False]
     """
     cell = cell.strip()
-    return _BRACKETED.fullmatch(cell) is not None or cell.lower() in _UNITS
+    return _BRACKETED.fullmatch(cell) is not None or cell.lower() in _NO_UNITS or is_unit(cell)
 
 
 def is_width(cell: str) -> bool:

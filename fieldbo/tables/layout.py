@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fieldbo.errors import InputError, counted
-from fieldbo.tables.cells import Holds, held, is_number, is_processing, is_unit, is_width, statistic_of
+from fieldbo.tables.cells import Holds, held, is_number, is_processing, is_width, may_be_unit, statistic_of
 from fieldbo.tables.rows import Row
+from fieldbo.tables.units import clean_unit
 
 _SAMPLE = 200
 _FULL = 0.6
@@ -19,7 +20,11 @@ _MOST_STATISTICS = 0.8
 _COMPASS = ("n", "se")  # which may be the names of stations
 _MEASURED = ("number", "time", "position")
 _WHERE_OR_WHEN = ("lat", "lon", "time", "date", "depth", "easting", "northing", "zeit", "datum", "x", "y")
-_BELOW: dict[str, Callable[[str], bool]] = {"units": is_unit, "widths": is_width, "processing": is_processing}
+_BELOW: dict[str, Callable[[str], bool]] = {
+    "units": may_be_unit,
+    "widths": is_width,
+    "processing": is_processing,
+}
 
 
 @dataclass
@@ -226,7 +231,7 @@ def lay_out(
     body = _readings(path, rows[first:], names, head, pattern, notes)
     line, cells = units or (0, [])
     return Sheet(
-        path, list(names[1]), names[0], body, list(map(_unbracketed, cells)), notes=notes, units_line=line
+        path, list(names[1]), names[0], body, list(map(clean_unit, cells)), notes=notes, units_line=line
     )
 
 
@@ -342,13 +347,8 @@ def _read_below(
 def _is_kind(kind: str, cells: Sequence[str], pattern: Pattern) -> bool:
     filled = [cell for cell in cells if cell.strip()]
     if kind == "units":
-        return not pattern.fits(cells) or all(map(is_unit, filled))
+        return not pattern.fits(cells) or all(map(may_be_unit, filled))
     return all(map(_BELOW[kind], filled))
-
-
-def _unbracketed(cell: str) -> str:
-    cell = cell.strip()
-    return cell[1:-1].strip() if cell[:1] + cell[-1:] in ("()", "[]", "{}", "<>") else cell
 
 
 def _readings(

@@ -17,34 +17,8 @@ from fieldbo.tables.quantities import choose_quantity
 from fieldbo.tables.rows import Row, delimiter_of, separator_of, split_rows, with_points
 from fieldbo.tables.vusitu import BEGINS, rows_of
 
-__all__ = ["Row", "Text", "bare", "is_number", "read_text", "unit_of"]
-
-_BRACKETS = re.compile(r"[(\[{<]\s*(.*?)\s*[)\]}>]")
-_SERIAL = re.compile(r"\bS/N\b|^\d{4,}$")
 _COMMENTS = ("#", "%", "//")
 _MOST_COMMENTS = 500
-
-
-def bare(name: str) -> str:
-    """Return the name of a column without a unit in brackets.
-
-    Examples
-    --------
-    >>> bare("Temp (°C)"), bare("chl")
-    ('Temp', 'chl')
-    """
-    return _BRACKETS.sub("", name).strip() or name
-
-
-def unit_of(name: str) -> str | None:
-    """Return the unit in brackets behind a column's name; None if there is none.
-
-    Examples
-    --------
-    >>> unit_of("Temp (°C)"), unit_of("DO [mg/L]"), unit_of("chl")
-    ('°C', 'mg/L', None)
-    """
-    return next((unit for unit in _BRACKETS.findall(name) if unit and not _SERIAL.search(unit)), None)
 
 
 @dataclass(frozen=True)
