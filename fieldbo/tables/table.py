@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,11 @@ class Table:
         """The place of the column names, for messages."""
         line = f"line {self.names_line}" if self.names_line else "the column names"
         return f"{self.path}, {line}"
+
+    def rows(self, kept: NDArray[np.bool_]) -> Table:
+        """Return the table with only some of its rows, given which of them (n,)."""
+        cells = {name: tuple(compress(column, kept)) for name, column in self.cells.items()}
+        return replace(self, cells=cells, lines=self.lines[kept])
 
     def is_missing(self, name: str) -> NDArray[np.bool_]:
         """Return which cells (n,) of a column hold no value."""
