@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, counted
 from fieldbo.tables.coordinates import Bounds, read_degrees, swapped, unwrapped
+from fieldbo.tables.marks import sentinel_doubts
 from fieldbo.tables.measures import Length, Measured, kind_of, lengths_of
 from fieldbo.tables.pooling import Pooled, joined, local_metres, thinned
 from fieldbo.tables.table import LEAST_READINGS, Table, fix_of_limit
@@ -20,6 +21,9 @@ from fieldbo.tables.times import IN_UTC, Times, times_in
 
 _MANY = 0.05
 """Fraction of impossible positions above which something is wrong with the columns, not with single fixes."""
+
+_ZERO = 1e-20
+"""Degrees closer to 0 are none but a mark for a missing fix, such as -9.99e-29."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +177,7 @@ def survey_points(
     clock, about_time = _read_times(log, time)
     notes = [*log.notes, *where.notes, *about_depth, *about_time]
 
-    doubts = sentinel_doubts(columns["value"], value, log.missing)
+    doubts = _ask_about_marks(log, [value, depth, noise_sd, *channels])
     reasons = where.reasons(log, bounds, doubts) | {
         f"without a number for {value}": ~np.isfinite(columns["value"]),
         "without a depth": ~np.isfinite(columns.get("depth", np.zeros(len(log)))),
@@ -259,7 +263,7 @@ class _Degrees(NamedTuple):
             _check_possible(log, y, x, impossible, self.lat, self.lon)
         return {
             "without a position": ~placed,
-            "without a fix (position 0, 0)": (y == 0) & (x == 0),
+            "without a fix (position 0, 0)": (np.abs(y) < _ZERO) & (np.abs(x) < _ZERO),
             "at an impossible position": impossible & (doubt is None),
         }
 
@@ -297,6 +301,12 @@ def _read_lengths(log: Table, name: str, kind: Length) -> Measured:
     """Return a column of positions or depths (n,) in metres, and notes."""
     _read_numbers(log, name)  # checks its cells
     return lengths_of(log, name, kind)
+
+
+def _ask_about_marks(log: Table, names: Sequence[str | None]) -> list[str]:
+    """Return a question for each number in columns that may stand for no value."""
+    columns = [log.column(name) for name in names if name is not None]
+    return [doubt for name in columns for doubt in sentinel_doubts(log.numbers(name), name, log.missing)]
 
 
 def _read_numbers(log: Table, name: str) -> Array:
@@ -343,8 +353,7 @@ def _read_times(log: Table, name: str | None) -> tuple[Times | None, list[str]]:
             expected="times such as 2024-05-01T12:30:00Z, 1.5.2024 12:30, 12:30:00 or seconds since 1970",
             where=log.place(row, name),
         )
-    says_utc = any(zone in f"{name} {log.units.get(name, '')}".lower() for zone in ("utc", "gmt"))
-    in_utc = [IN_UTC] if times.absolute and not times.offsets and not says_utc else []
+    in_utc = [IN_UTC] if times.absolute and not times.offsets else []
     return times, [*times.notes, *in_utc]
 
 
@@ -392,52 +401,7 @@ def _select_usable(
     return np.flatnonzero(kept), notes
 
 
-_NINES = re.compile(r"-?9{2,}(\.9+)?|-?9\.9{2,}")
-_OTHERS = frozenset({-32768.0, 32767.0, 65535.0, 1e30, -1e30, 1e32, 1e34, 1e35, 1e36, 1e37, -8888.0, -7777.0})
 _LIMIT = re.compile(r"[<>≤≥]=?\s*\d.*")
-_FAR = 5.0
-"""Distance from all other values, in ranges of these, at which such a number is suspect."""
-
-
-def sentinel_doubts(values: Array, name: str, known: Sequence[float] = ()) -> list[str]:
-    """Return a question for each number, such as -9999, that may stand for no value.
-
-    It is a usual code, and lies by itself, far outside the range of the other values.
-
-    Parameters
-    ----------
-    values : (n,) array
-    name : str
-        Column of the values.
-    known : sequence of float
-        Numbers already known to stand for no value.
-
-    Examples
-    --------
-    >>> sentinel_doubts(np.array([4.1, -999.0, 5.2, 4.4, -999.0]), "temp")[0][:40]
-    'temp is -999 in 2 rows and else between '
-    >>> sentinel_doubts(np.array([98.0, 99.0, 95.0]), "saturation")
-    []
-    """
-    finite = values[np.isfinite(values)]
-    numbers, counts = np.unique(finite, return_counts=True)
-    codes = np.array([_is_code(number) and number not in known for number in numbers], dtype=bool)
-    real = numbers[~codes]
-    if not len(real):
-        return []
-    low, high = float(real.min()), float(real.max())
-    doubts = []
-    for number, count in zip(numbers[codes], counts[codes], strict=True):
-        if max(low - number, number - high) > _FAR * max(high - low, 1e-9 * abs(number)):
-            doubts.append(
-                f"{name} is {number:g} in {counted(int(count), 'row')} and else between {low:g} and "
-                f"{high:g}; does it stand for no value? Then add --missing {number:g}"
-            )
-    return doubts
-
-
-def _is_code(number: float) -> bool:
-    return number in _OTHERS or _NINES.fullmatch(f"{number:.10g}") is not None
 
 
 def check_limits(log: Table, name: str) -> None:
