@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, counted
 from fieldbo.tables.cleaning import Cleaning, clean, find_suspects
-from fieldbo.tables.coordinates import Bounds, degrees_of, swapped, unwrapped
+from fieldbo.tables.coordinates import Bounds, read_degrees, swapped, unwrapped
+from fieldbo.tables.measures import Length, Measured, kind_of, lengths_of
 from fieldbo.tables.pooling import Pooled, joined, local_metres, thinned
 from fieldbo.tables.suspects import Track
 from fieldbo.tables.table import LEAST_READINGS, Table, fix_of_limit
@@ -177,12 +178,14 @@ def survey_points(
     value = log.column(value, "--value")
     where = _read_positions(log, lat=lat, lon=lon, x=x, y=y)
     columns = {**where.columns, "value": _read_numbers(log, value)}
+    about_depth: tuple[str, ...] = ()
     if depth is not None:
-        columns["depth"] = _read_numbers(log, log.column(depth, "--depth"))
+        depth = log.column(depth, "--depth")
+        columns["depth"], about_depth = _read_lengths(log, depth, "depth")
     columns |= {f"channel {each}": _read_numbers(log, log.column(each, "--channel")) for each in channels}
     noise = None if noise_sd is None else _read_numbers(log, log.column(noise_sd, "--noise"))
     clock, about_time = _read_times(log, time)
-    notes = [*log.notes, *about_time]
+    notes = [*log.notes, *where.notes, *about_depth, *about_time]
 
     doubts = sentinel_doubts(columns["value"], value, log.missing)
     reasons = where.reasons(log, bounds, doubts) | {
@@ -242,10 +245,11 @@ def survey_points(
 
 
 class _Metres(NamedTuple):
-    """Positions in metres, by the axis, and the names of their columns in the log."""
+    """Positions in metres, by the axis, the names of their columns in the log, and what was done to them."""
 
     columns: dict[str, Array]
     names: tuple[str, ...]
+    notes: tuple[str, ...]
 
     def reasons(self, log: Table, bounds: Bounds | None, doubts: list[str]) -> dict[str, NDArray[np.bool_]]:
         """Return which rows (n,) have no usable position, by the reason."""
@@ -259,10 +263,11 @@ class _Metres(NamedTuple):
 
 
 class _Degrees(NamedTuple):
-    """Latitudes and longitudes, by the axis, and the names of their columns in the log."""
+    """Latitudes and longitudes, by the axis, the names of their columns, and what was done to them."""
 
     columns: dict[str, Array]
     names: tuple[str, str]
+    notes: tuple[str, ...]
 
     def reasons(self, log: Table, bounds: Bounds | None, doubts: list[str]) -> dict[str, NDArray[np.bool_]]:
         """Return which rows (n,) have no usable position, by the reason.
@@ -302,8 +307,11 @@ def _read_positions(
     if x is not None:
         given = {"x": x} if y is None else {"x": x, "y": y}
         axes = {axis: log.column(name, f"--{axis}") for axis, name in given.items()}
-        numbers = {axis: _read_numbers(log, name) for axis, name in axes.items()}
-        return _Metres(numbers, tuple(axes.values()))
+        read = {axis: _read_lengths(log, name, kind_of(name)) for axis, name in axes.items()}
+        numbers = {axis: each.numbers for axis, each in read.items()}
+        return _Metres(
+            numbers, tuple(axes.values()), tuple(note for each in read.values() for note in each.notes)
+        )
     if lat is None or lon is None:
         raise InputError(
             "the columns of the positions are missing",
@@ -311,8 +319,15 @@ def _read_positions(
             where="survey_points",
         )
     lat, lon = log.column(lat, "--lat"), log.column(lon, "--lon")
-    columns = {"lat": degrees_of(log, lat, "latitude"), "lon": degrees_of(log, lon, "longitude")}
-    return _Degrees(columns, (lat, lon))
+    y_read, x_read = read_degrees(log, lat, "latitude"), read_degrees(log, lon, "longitude")
+    columns = {"lat": y_read.numbers, "lon": x_read.numbers}
+    return _Degrees(columns, (lat, lon), (*y_read.notes, *x_read.notes))
+
+
+def _read_lengths(log: Table, name: str, kind: Length) -> Measured:
+    """Return a column of positions or depths (n,) in metres, and notes."""
+    _read_numbers(log, name)  # checks its cells
+    return lengths_of(log, name, kind)
 
 
 def _beyond(values: Array, name: str, low: float | None, high: float | None) -> dict[str, NDArray[np.bool_]]:

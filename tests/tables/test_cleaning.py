@@ -99,7 +99,7 @@ def test_columns_that_vary_a_lot_are_not_suspect(kind):
 def test_stations_in_any_order_are_compared_with_those_around_them():
     order = rng().permutation(N)
     values = field(0.02)
-    values[200] += 12
+    values[200] += 40
     found = suspects(values[order], metres=LINES[order], times=None)
     assert lines_of(found, "spike") == [2 + int(np.flatnonzero(order == 200)[0])]
 
