@@ -1,4 +1,4 @@
-"""The files of a run: the record with its tables, rows and readings; its counter, lock, and what must not change.
+"""The files of a run: its record, with tables, rows and readings; its counter and lock; what must not change.
 
 The latest rows of a record are in SQLite's write-ahead log. If that file is truncated, deleted or not copied,
 the rows before remain, and look complete. The counter, ``run.count`` next to ``run.sqlite``, tells: it holds
