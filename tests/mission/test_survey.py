@@ -353,7 +353,7 @@ def test_nothing_is_half_written_when_the_disk_is_full(monkeypatch):
 
 def test_negative_depths_are_rejected_and_leave_no_trace():
     Path("s.csv").write_text("\n".join(["along,depth,v", *(f"{i},{-1 - i % 3},{i % 4}" for i in range(9))]))
-    with pytest.raises(InputError, match="a depth is negative") as caught:
+    with pytest.raises(InputError, match="depths are negative in column depth") as caught:
         make_world("lake", Survey(Path("s.csv"), ("along", "depth"), "v"))
     assert "s.csv" in str(caught.value)
     assert [p.name for p in Path().iterdir()] == ["s.csv"]
