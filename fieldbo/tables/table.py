@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
-from fieldbo.tables.text import Row, bare, is_number, read_text, unit_of
+from fieldbo.tables.text import Row, Text, bare, is_number, read_text, unit_of
 
 LEAST_READINGS = 5
 """Fewest readings that a field is fitted to."""
@@ -158,7 +158,17 @@ def read_text_table(path: Path) -> Table:
     InputError
         The file can't be read, is not such a table, or has no rows.
     """
-    text = read_text(path)
+    return make_text_table(path, read_text(path))
+
+
+def make_text_table(path: Path, text: Text) -> Table:
+    """Return the table that the rows of a text make.
+
+    Raises
+    ------
+    InputError
+        The rows are not such a table, or there are none.
+    """
     first, header = text.rows[0]
     names = [name.strip() for name in header]
     rows = text.rows[1:]

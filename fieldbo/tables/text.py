@@ -132,7 +132,11 @@ def read_text(path: Path) -> Text:
     InputError
         The file is missing, empty or not text, or it mixes decimal commas with points.
     """
-    text, notes = _decode(path, _read_bytes(path))
+    return parse_text(path, *_decode(path, _read_bytes(path)))
+
+
+def parse_text(path: Path, text: str, notes: list[str]) -> Text:
+    """Return the rows of a text, as `read_text` does."""
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if not _is_above(line)), 0)
     preamble = _count_preamble(lines[start : start + _SAMPLE])
