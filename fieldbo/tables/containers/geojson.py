@@ -62,8 +62,8 @@ def read(path: Path, layer: str | None = None) -> Table:
     if several:
         notes.append(f"{counted(several, 'feature')} of several points: each of these is a reading")
     notes += _put_in_degrees(path, content, points)
-    return make_table_of_points(path, points, {**POSITION_UNITS, "height": "m"}, _roles(points), form="GeoJSON",
-                                notes=notes)  # fmt: skip
+    units = {**POSITION_UNITS, "height": "m"}
+    return make_table_of_points(path, points, units, _roles(points), form="GeoJSON", notes=notes)
 
 
 def holds_no_points(path: Path, kinds: set[str], features: int) -> InputError:
