@@ -9,8 +9,8 @@ from pymavlink.dialects.v20 import ardupilotmega
 
 # -- ArduPilot: messages behind 0xA3 0x95 and their type, which FMT describes --------------------------------
 
-_CODES = {**{letter: letter for letter in "QBHIfbd"}, "L": "i", "C": "H", "e": "i", "c": "h", "N": "16s", "Z": "64s",
-          "n": "4s"}  # fmt: skip
+_CODES = {letter: letter for letter in "QBHIfbd"}
+_CODES |= {"L": "i", "C": "H", "e": "i", "c": "h", "N": "16s", "Z": "64s", "n": "4s"}
 FORMATS = {
     "FMT": (128, "BBnNZ", "Type,Length,Name,Format,Columns"),
     "UNIT": (129, "QbZ", "TimeUS,Id,Label"),

@@ -115,7 +115,7 @@ CONTAINERS: tuple[Container, ...] = (
     Container("GeoPackage", _is_geopackage, "vector"),
     Container("RBR log", lambda head, _: head.startswith(_SQLITE), "rsk"),
     Container("Excel workbook", _is_workbook, "xlsx"),
-    # Container("NetCDF", _is_netcdf, "netcdf"),
+    Container("NetCDF", _is_netcdf, "netcdf"),
     Container("PX4 log", lambda head, _: head.startswith(b"ULog\x01\x12\x35"), "px4"),
     Container("ArduPilot log", _is_dataflash, "ardupilot"),
     Container("MAVLink log", _is_tlog, "tlog"),
