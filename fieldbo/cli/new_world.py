@@ -85,7 +85,7 @@ def world(
     given: dict[str, Any] = {"csv": table.csv, "value": table.value, "noise_sd": table.noise}
     given |= {"transform": table.transform.value, "fitted_model": fitted_model}
     if cell:
-        positions = [option for option in ("--x", "--y", "--channel") if option in table.given()]
+        positions = [option for option in ("--x", "--y", "--channel", "--time") if option in table.given()]
         reject([*positions, *mission.given(), *place.given()], "with --cell", "cell", "leave out")
         given["value_unit"] = "1" if table.unit is None else table.unit
         lines = _make_cell(name, given, of_cell, replace_)
@@ -93,6 +93,8 @@ def world(
         reject(of_cell.given(), "without --cell", "survey", "add")
         if table.x is None and place.lat is None and place.lon is None:
             place = replace(place, **recognised(table.csv))
+        given |= {"value_unit": table.unit or "", "channels": tuple(table.channel or ())}
+        given |= {"time": table.time, "missing": tuple(table.missing or ()), "mission": mission.asked()}
         if place.given():
             lines = _make_place(name, table, given, mission, place, replace_)
         else:
@@ -110,7 +112,7 @@ def _make_place(
 ) -> list[str]:
     from fieldbo.mission.files import name_of
     from fieldbo.mission.new.place import Extent
-    from fieldbo.mission.new.survey import PlaceSurvey, make_place_world
+    from fieldbo.mission.new.survey import Survey, make_world
     from fieldbo.results import plot
 
     picture = Path(f"{name_of('world', name)}-place.png")
@@ -142,19 +144,14 @@ def _make_place(
         "depths": None if place.depths is None else numbers(place.depths, "--depths"),
     }
     _measure("--battery", mission.battery, *_TIME, assumed)
-    survey = PlaceSurvey(
+    survey = Survey(
         **given,
-        value_unit=table.unit or "",
-        channels=tuple(table.channel or ()),
         columns=columns,
+        positions="degrees" if in_degrees else "metres",
         extent=Extent(**{option: value for option, value in options.items() if value is not None}),
-        in_degrees=in_degrees,
         depth=place.depth,
-        time=place.time,
-        missing=tuple(place.missing or ()),
-        mission=mission.asked(),
     )
-    made, found = make_place_world(name, survey, overwrite=overwrite)
+    made = make_world(name, survey, overwrite=overwrite)
     try:
         plot.save(plot.place_picture(made.loaded.world, made.field.readings), picture)
     except OSError as error:
@@ -165,10 +162,11 @@ def _make_place(
             fix=f"go on without it: fieldbo run {name}",
         ) from None
     sites = made.loaded.world.domain
+    assert sites.georeference is not None
     *lines, following = _report(made, "readings", assumed)
     return [
         *lines,
-        f"  crs       {found.georeference.name}",
+        f"  crs       {sites.georeference.name}",
         f"  place     {sites.size:,} sites {sites.spacing[0]:g} m apart; {_describe_shore(sites)}, "
         f"{counted(len(sites.solid), 'zone')} to avoid; drawn in {picture}: look at it",
         following,
@@ -190,17 +188,7 @@ def _make_survey(
         )
     assumed: list[str] = []
     _measure("--battery", mission.battery, "s", "the unit of costs", assumed)
-    survey = Survey(
-        **given,
-        value_unit="1" if table.unit is None else table.unit,
-        channels=tuple(table.channel or ()),
-        x=table.x,
-        y=table.y,
-        threshold=mission.threshold,
-        quantile=mission.quantile,
-        side=mission.on_side,
-        battery=mission.battery,
-    )
+    survey = Survey(**given, columns=(table.x,) if table.y is None else (table.x, table.y))
     return _report(make_world(name, survey, overwrite=overwrite), "readings", assumed)
 
 

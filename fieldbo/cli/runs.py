@@ -254,7 +254,8 @@ def _parse_place(text: str, domain: Domain) -> Any:
 def _parse_areas(text: str, domain: Domain) -> list[Obstacle]:
     """Return the areas in a file, or the one whose corners a text holds."""
     from fieldbo.domain.obstacles import Obstacle, simple_polygon
-    from fieldbo.mission.shapes import NAME, areas_in
+    from fieldbo.mission.layers import areas_in
+    from fieldbo.mission.shapes import NAME
 
     where = "fieldbo steer RUN no-go AREA"
     if ";" not in text:

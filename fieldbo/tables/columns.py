@@ -15,8 +15,8 @@ from fieldbo.domain.axes import is_depth
 from fieldbo.errors import InputError, counted, printable
 from fieldbo.tables.coordinates import Direction, degrees_of, parse
 from fieldbo.tables.table import Table
-from fieldbo.tables.text import bare
 from fieldbo.tables.times import Times, times_of
+from fieldbo.tables.units import bare
 
 Kind = Literal[
     "latitude",

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, counted
-from fieldbo.tables.coordinates import Bounds, degrees_of, swapped, unwrapped
+from fieldbo.tables.coordinates import Bounds, read_degrees, swapped, unwrapped
+from fieldbo.tables.measures import Length, Measured, kind_of, lengths_of
 from fieldbo.tables.pooling import Pooled, joined, local_metres, thinned
 from fieldbo.tables.table import LEAST_READINGS, Table, fix_of_limit
 from fieldbo.tables.times import IN_UTC, Times, times_in
@@ -163,12 +164,14 @@ def survey_points(
     value = log.column(value, "--value")
     where = _read_positions(log, lat=lat, lon=lon, x=x, y=y)
     columns = {**where.columns, "value": _read_numbers(log, value)}
+    about_depth: tuple[str, ...] = ()
     if depth is not None:
-        columns["depth"] = _read_numbers(log, log.column(depth, "--depth"))
+        depth = log.column(depth, "--depth")
+        columns["depth"], about_depth = _read_lengths(log, depth, "depth")
     columns |= {f"channel {each}": _read_numbers(log, log.column(each, "--channel")) for each in channels}
     noise = None if noise_sd is None else _read_numbers(log, log.column(noise_sd, "--noise"))
     clock, about_time = _read_times(log, time)
-    notes = [*log.notes, *about_time]
+    notes = [*log.notes, *where.notes, *about_depth, *about_time]
 
     doubts = sentinel_doubts(columns["value"], value, log.missing)
     reasons = where.reasons(log, bounds, doubts) | {
@@ -212,9 +215,10 @@ def survey_points(
 
 
 class _Metres(NamedTuple):
-    """Positions in metres, by the axis."""
+    """Positions in metres, by the axis, and what was done to them."""
 
     columns: dict[str, Array]
+    notes: tuple[str, ...]
 
     def reasons(self, log: Table, bounds: Bounds | None, doubts: list[str]) -> dict[str, NDArray[np.bool_]]:
         """Return which rows (n,) have no usable position, by the reason."""
@@ -228,9 +232,10 @@ class _Metres(NamedTuple):
 
 
 class _Degrees(NamedTuple):
-    """Positions in degrees, by the axis, and the names of their columns."""
+    """Positions in degrees, by the axis, what was done to them, and the names of their columns."""
 
     columns: dict[str, Array]
+    notes: tuple[str, ...]
     lat: str
     lon: str
 
@@ -271,7 +276,11 @@ def _read_positions(
     """Return the positions of a log, in degrees or in metres."""
     if x is not None:
         axes = {"x": x} if y is None else {"x": x, "y": y}
-        return _Metres({axis: _read_numbers(log, log.column(n, f"--{axis}")) for axis, n in axes.items()})
+        names = {axis: log.column(name, f"--{axis}") for axis, name in axes.items()}
+        read = {axis: _read_lengths(log, name, kind_of(name)) for axis, name in names.items()}
+        return _Metres(
+            {axis: numbers for axis, (numbers, _) in read.items()}, sum((n for _, n in read.values()), ())
+        )
     if lat is None or lon is None:
         raise InputError(
             "the columns of the positions are missing",
@@ -279,8 +288,15 @@ def _read_positions(
             where="survey_points",
         )
     lat, lon = log.column(lat, "--lat"), log.column(lon, "--lon")
-    columns = {"lat": degrees_of(log, lat, "latitude"), "lon": degrees_of(log, lon, "longitude")}
-    return _Degrees(columns, lat, lon)
+    y_read, x_read = read_degrees(log, lat, "latitude"), read_degrees(log, lon, "longitude")
+    columns = {"lat": y_read.numbers, "lon": x_read.numbers}
+    return _Degrees(columns, (*y_read.notes, *x_read.notes), lat, lon)
+
+
+def _read_lengths(log: Table, name: str, kind: Length) -> Measured:
+    """Return a column of positions or depths (n,) in metres, and notes."""
+    _read_numbers(log, name)  # checks its cells
+    return lengths_of(log, name, kind)
 
 
 def _read_numbers(log: Table, name: str) -> Array:

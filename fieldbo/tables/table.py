@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
-from fieldbo.tables.text import Row, Text, bare, is_number, read_text, unit_of
+from fieldbo.tables.text import Row, Text, is_number, read_text
+from fieldbo.tables.units import bare, unit_of
 
 LEAST_READINGS = 5
 """Fewest readings that a field is fitted to."""

@@ -10,7 +10,7 @@ import shapely
 from pyproj import Transformer
 
 from fieldbo.errors import InputError
-from fieldbo.mission.shapes import read_layer
+from fieldbo.mission.layers import read_layer
 
 EXAMPLES = Path(importlib.util.find_spec("libpysal").origin).parent / "examples"
 
@@ -75,13 +75,23 @@ def test_polygons_may_be_given_their_crs_and_names_are_kept():
     [
         ("Line/Line.shp", "Line.shp holds no areas, only LineString"),
         ("Point/Point.shp", "Point.shp holds no areas, only Point"),
-        ("tokyo/tokyomet262.shp", "area 3 is not valid: Ring Self-intersection"),
         ("georgia/G_utm.shp", "G_utm.shp is in degrees"),
     ],
 )
 def test_layers_that_are_no_areas_or_not_valid_are_refused(file, problem):
     with pytest.raises(InputError, match=problem):
         read_layer(str(EXAMPLES / file), "--outline", "EPSG:4326")
+
+
+def test_an_edge_that_touches_itself_is_mended_and_said():
+    layer = read_layer(str(EXAMPLES / "tokyo/tokyomet262.shp"), "--outline", "EPSG:4326")
+    _, _, geometries, _ = pyogrio.raw.read(EXAMPLES / "tokyo/tokyomet262.shp")
+    stated = shapely.from_wkb(geometries)
+    assert not shapely.is_valid(stated).all()
+    assert all(shape.area.is_valid for shape in layer.shapes)
+    areas = [shape.area.area for shape in layer.within(layer.crs)]
+    assert areas == pytest.approx(shapely.area(stated), rel=1e-4)
+    assert "the edge of area 3 crosses or touches itself; mended" in " ".join(layer.notes)
 
 
 def test_one_of_several_layers_is_named(tmp_path):

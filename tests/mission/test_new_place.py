@@ -178,7 +178,7 @@ def test_a_gpx_track_around_the_lake_is_an_outline(at_lake):
     )
     result = new_world(*PLACE[2:], "--outline", "walk.gpx")
     assert result.exit_code == 0, result.output
-    assert "closed line 1 is taken as an area" in result.output
+    assert "closed line 1 'walk' is taken as an area" in result.output
     assert fieldbo.load_world("kessel").domain.contains(np.array(ISLAND.centroid.coords))[0]
 
 

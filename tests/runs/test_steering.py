@@ -23,7 +23,7 @@ from fieldbo.cli import app
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError, RefusedError, UnconfirmedError
 from fieldbo.messages import Action, Command, Lost, Query, Telemetry, from_plain, to_plain
-from fieldbo.mission.shapes import areas_in
+from fieldbo.mission.layers import areas_in
 from fieldbo.record.record import Record
 from fieldbo.results.tables import ledger_table
 from fieldbo.runs.folder import begin

@@ -28,7 +28,8 @@ from fieldbo.domain.georeference import (
 from fieldbo.domain.lattice import Pattern, lattice
 from fieldbo.domain.obstacles import Region
 from fieldbo.errors import InputError, at, counted
-from fieldbo.mission.shapes import Layer, Shape, as_obstacles, as_outline, read_layer, write_shapes
+from fieldbo.mission.layers import Layer, read_layer
+from fieldbo.mission.shapes import Shape, as_obstacles, as_outline, write_shapes
 from fieldbo.mission.world_file import read_bottom
 
 _MOST_CORNERS = 200  # of an outline and its holes, beyond which it is simplified

@@ -6,16 +6,21 @@ cell. `survey` and `cell` derive the domain, the costs and the mission from thei
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.belief.model import LEAST_READINGS
 from fieldbo.belief.value_scale import Transform
@@ -123,12 +128,18 @@ class Draft(ABC):
     readings : Readings
     field : TableField
         The Gaussian process fitted to them.
+    about_table : tuple of str
+        What was recognised in the table, left out of it or pooled.
+    pooled : float
+        How many rows of the table a reading usually pools.
     """
 
     source: Source
     columns: Sequence[str]
     readings: Readings
     field: TableField
+    about_table: tuple[str, ...] = dataclass_field(kw_only=True, default=())
+    pooled: float = dataclass_field(kw_only=True, default=1.0)
 
     comment: ClassVar[str]
     """Comment at the top of the world's file."""
@@ -138,12 +149,22 @@ class Draft(ABC):
     """What simulations take for the truth."""
 
     @classmethod
-    def fitted(cls, source: Source, columns: Sequence[str], readings: Readings) -> Self:
-        """Return a draft with a Gaussian process fitted to the readings."""
-        extent = np.ptp(readings.sites, axis=0)
+    def fitted(
+        cls,
+        source: Source,
+        columns: Sequence[str],
+        readings: Readings,
+        extent: Array | None = None,
+        **others: Any,
+    ) -> Self:
+        """Return a draft with a Gaussian process fitted to the readings.
+
+        The lengths of the axes (d,) are those of the domain, by default those that the readings span.
+        """
+        extent = np.ptp(readings.sites, axis=0) if extent is None else extent
         with one_blas_thread():  # factors of these sizes are fastest with one BLAS thread
             field = fit_table(readings, extent, "matern52", source.transform, str(source.csv))
-        return cls(source, columns, readings, field)
+        return cls(source, columns, readings, field, **others)
 
     # -- what depends on the kind of table ---------------------------------------------------------------
 
@@ -171,8 +192,8 @@ class Draft(ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know of the table."""
-        return ()
+        """What the user should know of the table and the world."""
+        return self.about_table
 
     def validation(self, world: World) -> Validation | None:
         """Return how well the fit predicts what is left out in whole groups; None if there are no groups."""
@@ -182,21 +203,18 @@ class Draft(ABC):
         """Return the mean of the mission's model, in the user's unit."""
         return four_digits(self.field.scale.to_user([0.0])[0])
 
-    @property
-    def pooled(self) -> float:
-        """How many rows of the log a reading usually pools."""
-        return 1.0
-
     # -- the files ---------------------------------------------------------------------------------------
 
     @property
     def noise_sd(self) -> float:
-        """Noise of the readings in the user's unit; fitted under a log transform, at the median reading."""
+        """Noise of one row in the user's unit, which is larger than that of pooled ones.
+
+        Fitted under a log transform, it is that at the median reading.
+        """
         known = self.readings.noise_variances
-        if known is not None:
-            return four_digits(np.sqrt(np.mean(known)))
         at = float(np.median(self.readings.values)) if self.source.transform == "log" else 1.0
-        return four_digits(self.field.noise_sd * at)
+        noise = self.field.noise_sd * at if known is None else float(np.sqrt(np.mean(known)))
+        return four_digits(noise * math.sqrt(self.pooled))
 
     def world_toml(self) -> bytes:
         """Return the content of ``world.toml``."""
@@ -253,7 +271,21 @@ class Draft(ABC):
 
     def write_data(self, folder: Path) -> None:
         """Write the files that ``world.toml`` names to the world's folder."""
-        shutil.copyfile(self.source.csv, folder / "readings.csv")
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        columns = self.table()
+        writer.writerow(columns)
+        for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+            writer.writerow(["" if math.isnan(number) else f"{number!r}" for number in row])
+        write_whole(folder / "readings.csv", text.getvalue().encode())
+
+    def table(self) -> dict[str, Array]:
+        """Return the columns (n,) of ``readings.csv``, to the last digit."""
+        readings, source = self.readings, self.source
+        columns = dict(zip(self.columns, readings.sites.T, strict=True)) | {source.value: readings.values}
+        if source.noise_sd is not None and readings.noise_variances is not None:
+            columns[source.noise_sd] = np.sqrt(readings.noise_variances)
+        return columns | readings.channels
 
     def write(self, world: Path, mission: Path) -> NewWorld:
         """Write both to a temporary folder, and move them into place once they load.

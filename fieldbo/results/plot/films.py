@@ -19,8 +19,17 @@ from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.metrics import probit
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.curves import curve_panel
-from fieldbo.results.plot.figures import cost_label, finish, headline, new_figure, opened
-from fieldbo.results.plot.marks import earlier, level, mark, optimum_marks
+from fieldbo.results.plot.figures import (
+    cost_label,
+    earlier,
+    finish,
+    headline,
+    level,
+    mark,
+    new_figure,
+    opened,
+    optimum_marks,
+)
 from fieldbo.results.plot.paths import COLOURS
 from fieldbo.results.plot.style import BLUE, RED, VALUE, Look, cased, hue, line_width, mark_size, shade
 from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, ratio, recolour

@@ -23,8 +23,19 @@ from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.metrics import probit
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.cell_path import settings_panel, settings_picture
-from fieldbo.results.plot.figures import finish, headline, new_figure, opened
-from fieldbo.results.plot.marks import earlier, mark, moments, optima, optimum_marks, profile, readings
+from fieldbo.results.plot.figures import (
+    earlier,
+    finish,
+    headline,
+    mark,
+    moments,
+    new_figure,
+    opened,
+    optima,
+    optimum_marks,
+    profile,
+    readings,
+)
 from fieldbo.results.plot.style import RED, VALUE, Look, line_width, mark_size, shade, width_of
 from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, hatched, map_figure
 

@@ -184,7 +184,7 @@ def _read_variables(path: Path, layer: str | None) -> tuple[dict[str, Variable],
                 group = choose(path, groups, layer, "group")
                 notes.append(f"group {group!r}")
         engine: Any = "scipy" if classic else "h5netcdf"
-        options: dict[str, Any] = {} if classic else {"group": group}
+        options: dict[str, Any] = {} if classic else {"group": group, "phony_dims": "access"}
         with xarray.open_dataset(path, engine=engine, decode_cf=False, **options) as data:
             data.load()
     variables = {"": Variable((), np.array(0), dict(data.attrs))}
