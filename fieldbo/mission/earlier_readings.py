@@ -80,7 +80,7 @@ def readings_of_file(
 
 def _read(path: Path, content: PriorFile, world: World, track: Path | None) -> EarlierReadings:
     gap_s = GAP_S if content.track_gap_s is None else content.track_gap_s
-    opening = Opening(content.quantity, track, content.track_offset_s, gap_s)
+    opening = Opening(content.quantity, content.layer, track, content.track_offset_s, gap_s)
     log = opening.open(path, content.time)
     log = replace(log, missing=(*log.missing, *content.missing))
     found = _find_positions(log, content, world.domain)

@@ -412,6 +412,8 @@ class PriorFile(Table):
     """Column that holds standard deviations; by default the one called noise_sd, if there is one."""
     quantity: str | None = None
     """Which quantity to read, of several in one column."""
+    layer: str | None = None
+    """Which of several tables in a file to read: a layer, a sheet, a track or a kind of message."""
     track: FileName | None = None
     """A track with the positions of a log that has none, such as a GPX file."""
     track_offset_s: float | None = None

@@ -1,4 +1,4 @@
-"""How a file of readings is opened: which of its quantities, and with the positions of which track."""
+"""How a file of readings is opened: which of its tables and quantities, and with which track."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fieldbo.errors import InputError
 from fieldbo.tables.joining import GAP_S, join_track
-from fieldbo.tables.opening import open_table
+from fieldbo.tables.opening import open_table, open_track
 from fieldbo.tables.table import Table
 
 
@@ -19,6 +19,8 @@ class Opening:
     ----------
     quantity : str, optional
         Which quantity to read, of several in one column.
+    layer : str, optional
+        Which of several tables in a file: a layer, a sheet, a track or a kind of message.
     track : Path, optional
         A track with the positions of a log that has none.
     track_offset_s : float, optional
@@ -28,6 +30,7 @@ class Opening:
     """
 
     quantity: str | None = None
+    layer: str | None = None
     track: Path | None = None
     track_offset_s: float | None = None
     track_gap_s: float = GAP_S
@@ -40,12 +43,12 @@ class Opening:
         InputError
             A file can't be read, or an option does not fit it.
         """
-        table = open_table(path, self.quantity)
+        table = open_table(path, quantity=self.quantity, layer=self.layer)
         if self.track is not None:
             column = None if time is None else table.column(time, "--time")
             return join_track(
                 table,
-                open_table(self.track),
+                open_track(self.track),
                 time=column,
                 offset_s=self.track_offset_s,
                 gap_s=self.track_gap_s,

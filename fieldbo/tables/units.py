@@ -47,9 +47,9 @@ _SPELLINGS = {
     "mile": "mi mile miles",
     "degree": "deg degs degree degrees ° grad_sexagesimal decimaldegrees decimaldegree decdeg dd ddeg arcdeg "
     "degn degreen degreesn °n degnorth degreenorth degreesnorth dege degreee degreese °e degeast degreeeast "
-    "degreeseast degs. degsouth degreesouth degreessouth °s degw degreew degreesw °w degwest degreewest "
+    "degreeseast degsouth degreesouth degreessouth °s degw degreew degreesw °w degwest degreewest "
     "degreeswest degtrue degreestrue degt degm degreet decimaldegreesn decimaldegreese decimaldegreesw "
-    "decimaldegreess",
+    "decimaldegreess degss degreess",
     "degree_e7": "dege7 dege-7 degreese7 1e-7deg 1e7deg deg*1e7 deg*1e-7",
     "radian": "rad rads radian radians",
     "gradian": "gon gons grad grads gradian gradians",
@@ -151,8 +151,11 @@ _SINGLE = {"m": re.compile(""), "v": _VOLTAGE} | dict.fromkeys("cfk", _TEMPERATU
 _BRACKETS = re.compile(r"[(\[{<]\s*([^()\[\]{}<>]*(?:\([^()]*\)[^()\[\]{}<>]*)?)\s*[)\]}>]")
 _SERIAL = re.compile(r"^\d{4,}$|s/n|\bserial|\bs\.?n\.?\s*[:#]|\blbl\b\s*:", re.IGNORECASE)
 _COMPASS = re.compile(
-    r"(?:decimal\s*)?(?:deg(?:ree)?s?|°)[\s._]*(n(?:orth)?|s(?:outh)?|e(?:ast)?|w(?:est)?)", re.IGNORECASE
+    r"(?:decimal\s*)?(?:deg(?:ree)?s?|°)(?:[\s._]+(?P<apart>[nsew]|north|south|east|west)"
+    r"|(?P<joined>[new]|north|south|east|west)|(?<=s)(?P<south>s))",
+    re.IGNORECASE,
 )
+"""Degrees and a side; the s of "degrees" and "degs" is none."""
 _DIGITS = 60
 
 
@@ -316,11 +319,12 @@ def compass_of(unit: str) -> str:
 
     Examples
     --------
-    >>> compass_of("deg W"), compass_of("degrees_north"), compass_of("deg")
+    >>> compass_of("deg W"), compass_of("degrees_north"), compass_of("degrees")
     ('W', 'N', '')
     """
     found = _COMPASS.fullmatch(_fold_signs(unit))
-    return found[1][0].upper() if found else ""
+    side = None if found is None else found["apart"] or found["joined"] or found["south"]
+    return side[0].upper() if side else "S" if _fold_signs(unit) in ("degS", "°S", "°s") else ""
 
 
 # -- in the name of a column ---------------------------------------------------------------------------------

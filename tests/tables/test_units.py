@@ -275,6 +275,26 @@ def test_other_headers_leave_the_signs(name):
     assert (measured.numbers.tolist(), measured.notes) == ([88.5, -8.25], ())
 
 
+PLAIN = ["degrees", "degs", "deg", "DEGREES", "degree", "Degrees", "dd", "°", "decimal degrees", "deg N",
+         "degrees_north", "degN", "DegreesN"]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", PLAIN)
+@pytest.mark.parametrize("name", ["GPS_lat", "Latitude", "lats", "GPSLat", "Lat", "USV_latitude", "LATITUDE"])
+def test_no_other_header_of_latitudes_says_south(name, unit):
+    for full, stated in ((name, unit), (f"{name} ({unit})", None), (f"{name}_{unit}", None)):
+        measured = read_degrees(table_of(full, "42.9", "-1.5", unit=stated), full, "latitude")
+        assert (measured.numbers.tolist(), measured.notes) == ([42.9, -1.5], ())
+
+
+@pytest.mark.parametrize(
+    "unit", ["deg S", "degS", "degrees_south", "degreesS", "°S", "degrees S", "deg. S", "Deg South"]
+)
+def test_units_that_say_south_do(unit):
+    name = f"Latitude ({unit})"
+    assert read_degrees(table_of(name, "42.9"), name, "latitude").numbers.tolist() == [-42.9]
+
+
 def test_a_header_that_says_south_makes_latitudes_negative():
     name = "Latitude (deg S)"
     assert read_degrees(table_of(name, "42.9"), name, "latitude").numbers.tolist() == [-42.9]
