@@ -18,6 +18,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import WGS84, Georeference, reprojected
 from fieldbo.errors import InputError
 from fieldbo.mission.schema import PriorFile
+from fieldbo.tables.cleaning import SuspectReadingsError
 from fieldbo.tables.columns import describe_columns
 from fieldbo.tables.joining import GAP_S
 from fieldbo.tables.marks import sentinel_doubts
@@ -33,6 +34,7 @@ from fieldbo.world.raster import value_column
 from fieldbo.world.world import World
 
 _OPTION = re.compile(r"--([a-z][a-z-]*)(?: (-?\d[\d.e+-]*))?")
+_CLEANING = 'leave them out with cleaning = "clean" in [prior], or take them with "keep"'
 _DEGREES = ("latitude", "longitude")
 
 
@@ -112,6 +114,8 @@ def _named_by_keys() -> Iterator[None]:
     """Name the keys of ``[prior]`` in errors, instead of the options of ``fieldbo new world``."""
     try:
         yield
+    except SuspectReadingsError as error:
+        raise error.with_fix(_CLEANING) from None
     except InputError as error:
         problem, expected, where, fix = (
             None if text is None else _OPTION.sub(_name_by_key, text)
@@ -180,6 +184,9 @@ def _read_log(log: Table, found: _Found, names: _Names, content: PriorFile, doma
         time=names.time,
         noise_sd=names.noise,
         channels=() if names.age is None else (names.age,),
+        cleaning=content.cleaning,
+        low=content.low,
+        high=content.high,
         least=1,
         spacing_m=None if domain.continuous else float(domain.spacing[horizontal[0]]),
     )

@@ -429,6 +429,12 @@ class PriorFile(Table):
     """Age of all earlier readings in days; by default it follows from their times."""
     missing: list[float] = []
     """Numbers in a log that stand for no value, such as -9999."""
+    cleaning: Literal["ask", "clean", "keep"] = "ask"
+    """What becomes of readings of a log that look wrong: an error lists them, they are left out, or taken."""
+    low: float | None = None
+    """The least possible value; lower ones are left out."""
+    high: float | None = None
+    """The largest possible value; higher ones are left out."""
     at: str | None = None
     """When the mission begins, for example 2026-07-02T08:00:00Z; by default now. Without an offset it is
     UTC."""

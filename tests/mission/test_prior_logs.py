@@ -441,3 +441,26 @@ def test_keys_that_do_not_fit_are_refused(keys, problem):
     with pytest.raises(InputError, match=problem) as raised:
         prior_of(**keys)
     assert "--" not in str(raised.value), "a mission's file has keys, not options"
+
+
+def spike():
+    """Write a log along a line, with one reading that is a hundred times too large."""
+    along = np.linspace(0, 95, 60)
+    sites = np.column_stack([463_000 + along, np.full(60, 5_239_550.0)])
+    lat, lon = UTM.degrees(sites).T
+    chl = 0.2 + 0.05 * np.sin(along / 20) + 0.003 * np.random.default_rng(1).standard_normal(60)
+    chl[30] = 20.0
+    log(lat=lat, lon=lon, chl=chl.round(4))
+
+
+def test_readings_that_look_wrong_are_asked_about_by_line(command):
+    spike()
+    code, _, error = command("check", "lake.toml", "--prior", "log.csv")
+    assert code == 2
+    assert "line 32: chl 20" in error
+    assert 'cleaning = "clean" in [prior]' in error
+    assert "--clean" not in error
+    cleaned, kept = prior_of(cleaning="clean"), prior_of(cleaning="keep")
+    assert cleaned.values.max() < 0.3 < kept.values.max()
+    assert any("look" in note and "32" in note for note in cleaned.notes)
+    assert prior_of(high=1.0).values.max() < 0.3

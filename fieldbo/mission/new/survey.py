@@ -31,6 +31,7 @@ from fieldbo.mission.new.writer import (
 )
 from fieldbo.mission.shapes import as_obstacles, as_outline
 from fieldbo.mission.world_file import notes_on_depths
+from fieldbo.tables.cleaning import Cleaning
 from fieldbo.tables.coordinates import Bounds
 from fieldbo.tables.readings import Readings
 from fieldbo.tables.source import Opening
@@ -83,6 +84,10 @@ class Survey(Source):
         Whether the mission's model begins with the fit to the table.
     opening : Opening
         What the file needs to be read besides its path, such as a track.
+    cleaning : {"ask", "clean", "keep"}
+        What becomes of readings that look wrong: an error lists them, or they are left out, or taken.
+    low, high : float, optional
+        The least and the largest possible value.
     """
 
     csv: Path
@@ -99,7 +104,10 @@ class Survey(Source):
     value_unit: str = ""
     mission: LevelSetMission = field(default_factory=LevelSetMission)
     fitted_model: bool = False
-    opening: Opening = Opening()
+    opening: Opening = field(default_factory=Opening)
+    cleaning: Cleaning = "ask"
+    low: float | None = None
+    high: float | None = None
 
     @property
     def is_transect(self) -> bool:
@@ -151,6 +159,9 @@ class Survey(Source):
             channels=self.channels,
             missing=self.missing,
             bounds=bounds,
+            cleaning=self.cleaning,
+            low=self.low,
+            high=self.high,
             spacing_m=None if self.extent is None else self.extent.spacing,
         )
         if points.doubts:

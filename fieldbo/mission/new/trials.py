@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -91,7 +91,7 @@ class CellTable(Source):
     goal: Literal["minimise", "maximise"] = "minimise"
     missing: tuple[float, ...] = ()
     fitted_model: bool = False
-    opening: Opening = Opening()
+    opening: Opening = field(default_factory=Opening)
 
     def read(self) -> Trials:
         """Return the trials.
