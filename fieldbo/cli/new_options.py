@@ -112,7 +112,9 @@ class TableOptions(Options):
         "Use *log* for skewed, positive values.  [default: *log* for a survey of heavy-tailed values]"
     )
     unit: str | None = _option("Unit of the value.  [default: that in the log, or 1]")
-    quantity: str | None = _option("Which quantity to read, of several in one column.")
+    quantity: str | None = _option(
+        "Which quantity to read, of several in one column; it is then the column of the value."
+    )
     layer: str | None = _option("Which layer, sheet, track or kind of message to read, of several in a file.")
     track: Path | None = _option(
         "Track with the positions of a log that has none: GPX, NMEA, the log of an autopilot, or a table."

@@ -86,9 +86,10 @@ def world(
     """
     assumed: list[str] = []
     opening = _opening(table, assumed)
-    if table.value is None:
+    value = table.quantity if table.value is None else table.value
+    if value is None:
         list_columns(opening.open(table.csv, table.time))
-    given: dict[str, Any] = {"csv": table.csv, "value": table.value, "noise_sd": table.noise}
+    given: dict[str, Any] = {"csv": table.csv, "value": value, "noise_sd": table.noise}
     given |= {"fitted_model": fitted_model, "opening": opening}
     given |= {"value_unit": table.unit or "", "missing": tuple(table.missing or ())}
     if table.transform is not None:
