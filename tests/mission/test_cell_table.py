@@ -522,7 +522,7 @@ def test_columns_that_number_or_order_the_trials_are_no_settings(before, left_ou
     assert [(axis.name, axis.unit) for axis in axes] == [
         ("A:Temperature", "°C"),
         ("B:Pressure", "bar"),
-        ("C:Feed, kg/h", ""),
+        ("C:Feed", "kg/h"),
     ]
     assert (source.value, source.value_unit) == ("Strength", "MPa")
     assert any(note.startswith(f"{left_out} no setting") for note in notes)
