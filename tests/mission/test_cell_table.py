@@ -163,7 +163,7 @@ def test_column_names_with_blanks_become_valid_names_in_the_map(said):
     assert Path("r/observations.csv").read_text().startswith("order,oven heat,class!,1st minutes,value")
     with xarray.open_dataset("r/map.nc", engine="scipy") as data:
         names = {name: data[name].attrs["long_name"] for name in data.coords}
-    fit = {"oven_heat": "oven heat", "class_2": "class!", "axis_1st_minutes": "1st minutes"}
+    fit = {"oven_heat": "oven heat (C)", "class_2": "class!", "axis_1st_minutes": "1st minutes"}
     assert names == fit
 
 
