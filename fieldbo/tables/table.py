@@ -37,6 +37,7 @@ def fix_of_limit(cell: str) -> str | None:
     return f"{advice}; leaving such readings out makes the map too high"
 
 
+_BRACKETS = re.compile(r"\(.*\)$|\[.*\]$")
 _DECLARED = re.compile(
     r"(?:missing|no.?data|fill|null|invalid|bad)[\s_-]*(?:value|flag|data)?s?\s*(?:is|are|=|:)?\s*"
     r"([-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?)(?![\d.])",
@@ -116,7 +117,11 @@ class Table:
         if name.endswith(".1") and name[:-2] in self.repeated:
             return name[:-2]
         wanted = name.strip().lower()
-        like = [full for full in self.names if wanted in (full.lower(), bare(full).lower())]
+        like = [
+            full
+            for full in self.names
+            if wanted in (full.lower(), bare(full).lower(), _BRACKETS.sub("", full).strip().lower())
+        ]
         if len(like) == 1:
             return like[0]
         raise UnknownNameError.of("column", name, self.names, where=self._place_of_names(option))
