@@ -55,11 +55,14 @@ def _float(cell: str) -> float | None:
 
 
 def read_offset(sheet: Sheet, offset: str) -> None:
-    """Give the times an offset that the header states: ``-06:00``, or ``8:00`` for ``+08:00``."""
-    time = find(sheet, r"(?i)^date[ /]?time|^time")
-    if time is not None:
-        hours, minutes = offset.lstrip("+-").split(":")
-        _set_offset(sheet, time, (int(hours) * 60 + int(minutes)) * (-1 if offset.startswith("-") else 1))
+    """Give the times an offset that the header states, such as ``-06:00``, ``+0000``, ``-8`` or ``8:00``."""
+    time, found = (
+        find(sheet, r"(?i)^date[ /]?time|^time"),
+        re.fullmatch(r"([-+]?)(\d{1,2}?):?(\d{2})?", offset),
+    )
+    if time is not None and found is not None:
+        minutes = int(found[2]) * 60 + int(found[3] or 0)
+        _set_offset(sheet, time, -minutes if found[1] == "-" else minutes)
         sheet.notes.append(f"times have the offset {offset} of the header")
 
 
@@ -72,6 +75,15 @@ def _set_offset(sheet: Sheet, time: int, minutes: int) -> None:
         sheet.replace(time, [f"{cell}{offset_of(minutes)}" if cell else "" for cell in cells])
     else:
         sheet.units[time] = f"UTC{offset_of(minutes)}"
+
+
+def join_date_and_time(sheet: Sheet) -> None:
+    """Write dates such as 2026/07/14 in front of the times of day in the next column."""
+    date, time = find(sheet, r"^date$"), find(sheet, r"^time$")
+    if date is not None and time is not None:
+        halves = zip(sheet.column(date), sheet.column(time), strict=True)
+        sheet.replace(time, [f"{d.replace('/', '-')} {t}" if d and t else "" for d, t in halves])
+        sheet.roles[date], sheet.roles[time] = "text", "time"
 
 
 def add_fractions_of_seconds(sheet: Sheet) -> None:

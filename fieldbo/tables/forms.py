@@ -46,7 +46,9 @@ class Form:
     below : tuple of str
         What the lines below the names hold: units, widths, processing. Empty if that is to be found out.
     named : str
-        What names a column in a line of its own above the table, with groups ``name`` and ``unit``.
+        What names a column in lines of its own above the table, with groups ``name`` and ``unit``.
+    leading : tuple of str
+        The columns at the left that are not named so.
     ends : str
         The line above the first one of the table.
     comment : str
@@ -78,6 +80,7 @@ class Form:
     header: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
     named: str = ""
+    leading: tuple[str, ...] = ()
     ends: str = ""
     comment: str = ""
     delimiter: str = ""
@@ -125,7 +128,7 @@ FORMS = (
         "In-Situ VuSitu",
         begins=r"^\W*(Location Properties|Report Properties|Instrument Properties)\W*$",
         roles={**_PLACE, r"^Depth ": "depth", r"^Marked$": "text"},
-        offset=r"^\W*Time Offset\W+(?P<offset>[-+]?\d{1,2}:\d{2})",
+        offset=r"^\W*Time Offset *[=,:]? *(?P<offset>[-+]?\d{1,2}:\d{2})",
         constants=(
             Constant("Latitude", r"^\W*Latitude\W*?[=,:]\s*(?P<value>-?\d+\.\d+)", "latitude"),
             Constant("Longitude", r"^\W*Longitude\W*?[=,:]\s*(?P<value>-?\d+\.\d+)", "longitude"),
@@ -135,6 +138,7 @@ FORMS = (
         "Onset HOBO",
         begins=r"^\W*Plot Title:|^.?(#|Record)?\W*Date[ -]Time( \(|, )(GMT|UTC|[A-Z]{2,4}\b)"
         r"|LGR S/N:|^Serial Number:\d+ --",
+        unit=r"\(\*(?P<unit>[CF])\)",
         roles={
             r"^(#|Record)$": "count",
             r"^(Host Connect|Stopped|End Of File|EOF|Coupler|Button|Started|Bad Battery|Good Battery"
@@ -159,7 +163,7 @@ FORMS = (
     ),
     Form(
         "Sea-Bird .cnv",
-        begins=r"\A\*+ ?Sea-?Bird",
+        begins=r"\A\*+ ?.*Data File:|^# name 0 = ",
         named=r"^# name \d+ = (?P<name>[^:]+):(?P<title>[^\[\n]*(\[(?:[^\],]*,\s*)?(?P<unit>[^\]]*)\])?.*)$",
         ends=r"^\*END\*",
         delimiter="blanks",
@@ -172,10 +176,51 @@ FORMS = (
         },
         missing_stated=r"^# bad_flag = (?P<value>\S+)",
         constants=(
-            Constant("latitude", r"^\*+ ?NMEA Latitude = (?P<value>.*)$", "latitude"),
-            Constant("longitude", r"^\*+ ?NMEA Longitude = (?P<value>.*)$", "longitude"),
+            Constant("latitude", r"(?i)^\*+ ?(NMEA )?Latitude ?[=:](?P<value>.*[NS])\s*$", "latitude"),
+            Constant("longitude", r"(?i)^\*+ ?(NMEA )?Longitude ?[=:](?P<value>.*[EW])\s*$", "longitude"),
         ),
         steps=(steps.read_seabird_scans, steps.read_seabird_times),
+    ),
+    Form(
+        "Sippican MK21",
+        begins=r"\A// MK21 EXPORT DATA FILE",
+        named=r"^Field\d+ *: *(?P<name>.*?)(?: \((?P<unit>[^)]*)\))?$",
+        ends=r"^// Data$",
+        delimiter="\t",
+        roles={r"^Depth": "depth"},
+        constants=(
+            Constant("Latitude", r"^Latitude *: *(?P<value>\d.*[NS])$", "latitude"),
+            Constant("Longitude", r"^Longitude *: *(?P<value>\d.*[EW])$", "longitude"),
+        ),
+    ),
+    Form(
+        "Star-Oddi SeaStar",
+        begins=r"\A#B\tCreated:",
+        named=r"^#+\d*\tAxis\t\d+\t(?P<name>[^(\t\n]+)\((?P<unit>[^)\n]*)\)",
+        leading=("record", "time"),
+        comment="#",
+        delimiter="\t",
+        roles={r"^record$": "count", r"^time$": "time", r"^Depth": "depth"},
+    ),
+    Form(
+        "Van Essen Diver",
+        begins=r"^=+ +BEGINNING OF DATA +=+$",
+        named=r"^\[Channel \d+ from data header\]\n *Identification +=(\d+: )?(?P<name>.+)"
+        r"\n *Reference level +=\S+ +(?P<unit>.+)$",
+        leading=("date", "time"),
+        ends=r"^\[Data\]",
+        delimiter="blanks",
+        offset=r"^ *Instrument number +=.*\bUTC *(?P<offset>[-+]\d{1,2}(:\d{2})?)",
+        steps=(steps.join_date_and_time,),
+    ),
+    Form(
+        "ElectricBlue EnvLogger",
+        begins=r"^EnvLogger version,",
+        offset=r"^time zone, *UTC(?P<offset>[-+]\d{4})",
+        constants=(
+            Constant("latitude", r"^lat, *(?P<value>-?\d+\.\d+)$", "latitude"),
+            Constant("longitude", r"^long, *(?P<value>-?\d+\.\d+)$", "longitude"),
+        ),
     ),
     Form(
         "SonTek CastAway",
@@ -204,7 +249,7 @@ FORMS = (
     ),
     Form(
         "ERDDAP .csv",
-        begins=r"\A(?=.*\b(time|latitude)\b)[^#\n]*\n[^\n]*\b(UTC|degrees_north)\b",
+        begins=r"\A(?=.*\b(time|latitude)\b)[^#\n]*\n([^\n]*[,\t\"])?(UTC|degrees_north)[,\t\"\n]",
         below=("units",),
         roles={r"^latitude$": "latitude", r"^longitude$": "longitude", r"^time$": "time"},
     ),
@@ -252,15 +297,15 @@ def form_of(text: str) -> Form | None:
     >>> form_of('"TOA5","boat","CR1000X"').name, form_of("time,lat,lon,chl")
     ('Campbell TOA5', None)
     """
-    head = text[:HEAD]
+    head = text[: 20 * HEAD if text.startswith("*") else HEAD]  # a .cnv file begins with calibrations
     return next((form for form in FORMS if form.fits(head)), None)
 
 
 def apply_form(form: Form, sheet: Sheet) -> None:
     """Add to a sheet what its form says: units, roles, constant columns, offsets and missing values."""
     if form.named:
-        stated = [re.search(form.named, line) for line in sheet.above.split("\n")]
-        sheet.units = [found["unit"] or "" for found in stated if found][: len(sheet.names)]
+        stated = [found["unit"] or "" for found in re.finditer(form.named, sheet.above, re.MULTILINE)]
+        sheet.units = [*[""] * len(form.leading), *map(str.strip, stated)][: len(sheet.names)]
     for i, name in enumerate(sheet.names):
         found = re.search(form.unit, name) if form.unit else None
         if sheet.units[i] in form.no_units:
@@ -274,12 +319,12 @@ def apply_form(form: Form, sheet: Sheet) -> None:
         sheet.notes.append(f"{', '.join(f'{number:g}' for number in form.missing)} stands for no value")
     for constant in form.constants:
         _add_constant(constant, sheet)
-    found = re.search(form.offset, sheet.above, re.MULTILINE) if form.offset else None
-    if found:
-        steps.read_offset(sheet, found["offset"])
     sheet.notes += form.notes
     for step in form.steps:
         step(sheet)
+    found = re.search(form.offset, sheet.above, re.MULTILINE) if form.offset else None
+    if found:
+        steps.read_offset(sheet, found["offset"])
 
 
 def _numbers_stated(pattern: str, above: str) -> set[float]:

@@ -30,13 +30,20 @@ NO_TABLES = (
     ),
     NoTable(
         "a Sea-Bird bottle file (.btl), with two lines per bottle",
-        r"\A\*+ ?Sea-?Bird(?:.*\n)+? *Bottle +Date",
+        r"^ *Bottle +(Bottle +)?Date\b",
         "export the scans as .cnv",
     ),
     NoTable(
         "a binary Campbell file",
         r'\A\W*TOB[123]\W',
         "convert it to TOA5 with CardConvert in LoggerNet",
+    ),
+    NoTable("a Sea-Bird file of bottles fired (.bl)", r"^RESET \w{3} \d\d \d{4}", "export the scans as .cnv"),
+    NoTable("an IOS Shell file", r"^\*IOS HEADER VERSION", "convert it to CSV or NetCDF"),
+    NoTable(
+        "a report of In-Situ's Win-Situ",
+        r"^Application:\s+WinSitu",
+        "export the log as CSV in Win-Situ, or as HTML in VuSitu",
     ),
     NoTable("a Campbell file in CSIXML", r"<csixml", "choose TOA5 in LoggerNet or CardConvert"),
     NoTable(
@@ -55,6 +62,9 @@ NO_TABLES = (
 )  # fmt: skip
 
 
+_HEAD, _LONG_HEAD = 4_000, 200_000  # characters; of Sea-Bird's files with calibrations
+
+
 def refuse_no_table(path: Path, text: str) -> None:
     """Raise an `InputError` if a text is of a kind that holds no table.
 
@@ -63,7 +73,7 @@ def refuse_no_table(path: Path, text: str) -> None:
     InputError
         It says what the text is, and what to export instead.
     """
-    head = text[:200_000] if text[:2] in ("* ", "**", "*S") else text[:4000]
+    head = text[: _LONG_HEAD if text.lstrip().startswith("*") else _HEAD]
     for kind in NO_TABLES:
         if re.search(kind.begins, head, re.MULTILINE):
             raise _refused(path, kind.name, kind.fix)
