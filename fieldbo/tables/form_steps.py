@@ -99,6 +99,23 @@ def add_fractions_of_seconds(sheet: Sheet) -> None:
         sheet.notes.append("fractions of seconds are added to the times")
 
 
+_PACKED = {"MMDDYY": (4, 0, 2), "DDMMYY": (4, 2, 0), "YYMMDD": (0, 2, 4)}
+
+
+def read_packed_times(sheet: Sheet) -> None:
+    """Write dates and times of day without signs in full, by the line of units: ``MMDDYY``, ``HHMMSS``."""
+    for column, unit in enumerate(sheet.units):
+        cells = [cell.zfill(6) if cell.isdigit() and len(cell) < 7 else "" for cell in sheet.column(column)]
+        if unit in _PACKED:
+            parts = [[cell[i : i + 2] for i in _PACKED[unit]] for cell in cells]
+            sheet.replace(column, [f"20{'-'.join(part)}" if any(part) else "" for part in parts])
+        elif unit == "HHMMSS":
+            sheet.replace(column, [f"{c[:2]}:{c[2:4]}:{c[4:]}" if c else "" for c in cells])
+        else:
+            continue
+        sheet.units[column], sheet.roles[column] = "", "time"
+
+
 def read_zone_in_name(sheet: Sheet) -> None:
     """Give times the offset in their column's name: ``Date Time, GMT-07:00``, ``Date-Time (CEST)``."""
     time = find(sheet, r"(?i)^Date[ -]Time")
@@ -313,6 +330,7 @@ def apply_flags(sheet: Sheet) -> None:
         flags = sheet.column(column)
         of = sheet.names[column - 1]
         scheme = next((each for each in _BAD if each in sheet.names[column].upper()), "ODV")
+        scheme = "WOCE" if sheet.names[column].endswith("_FLAG_W") else scheme
         bad = [i for i, flag in enumerate(flags) if flag in _BAD[scheme]]
         doubtful = sum(flag in _DOUBTFUL[scheme] for flag in flags)
         for row in bad:

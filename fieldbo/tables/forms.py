@@ -10,6 +10,7 @@ from fieldbo.tables import form_steps as steps
 from fieldbo.tables.cells import is_number
 from fieldbo.tables.layout import Sheet
 
+_NO_UNIT = ("none", "unitless", "-", "n/a")
 HEAD = 8_000
 """Characters at the beginning of a text by which it is recognised."""
 
@@ -41,6 +42,8 @@ class Form:
         What the form is called in messages.
     begins : str
         What is found in one of the first lines of such a file, and in no other.
+    names : str
+        What the line of names begins with, if it is not to be found out.
     header : tuple of str
         What the first lines hold, if each file has exactly these: about, names, units, processing.
     below : tuple of str
@@ -57,6 +60,8 @@ class Form:
         What separates cells, if it is not to be found out; ``"blanks"`` for any number of blanks.
     unit : str
         The unit in a column's name, as a group ``unit``, where it is not written as usual.
+    units_stated : str
+        Where the lines above the table state the unit of a column, with groups ``name`` and ``unit``.
     no_units : tuple of str
         What stands in the line of units but is none.
     roles : dict of str to str
@@ -77,6 +82,7 @@ class Form:
 
     name: str
     begins: str
+    names: str = ""
     header: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
     named: str = ""
@@ -85,6 +91,7 @@ class Form:
     comment: str = ""
     delimiter: str = ""
     unit: str = ""
+    units_stated: str = ""
     no_units: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
     constants: tuple[Constant, ...] = ()
@@ -223,6 +230,37 @@ FORMS = (
         ),
     ),
     Form(
+        "Solinst Levelogger",
+        begins=r"^[A-Z]+,*\nUNIT: ",
+        units_stated=r"^(?P<name>[A-Z]+),*\nUNIT: *(?P<unit>[^,\n]*)",
+        roles={r"^ms$": "text"},
+    ),
+    Form(
+        "OTT Hydrolab",
+        begins=r'^"?Hydrolab .*\n"?Log File Name',
+        steps=(steps.read_packed_times,),
+    ),
+    Form(
+        "LI-COR",
+        begins=r"^DATAH\t",
+        names="DATAH\t",
+        below=("units",),
+        delimiter="\t",
+        no_units=("date", "time", "index", "code"),
+        roles={r"^(DATAH|REMARK|DATE|TIME|NANOSECONDS)$": "text", r"^SECONDS$": "time", r"^NDX$": "count"},
+    ),
+    Form(
+        "WHP-Exchange",
+        begins=r"\A(CTD|BOTTLE),\d{8}",
+        roles={r"_FLAG_W$": "flag", r"^LATITUDE$": "latitude", r"^LONGITUDE$": "longitude"},
+        missing=(-999.0,),
+        constants=(
+            Constant("LATITUDE", r"^LATITUDE *= *(?P<value>[-+\d.]+)", "latitude"),
+            Constant("LONGITUDE", r"^LONGITUDE *= *(?P<value>[-+\d.]+)", "longitude"),
+        ),
+        steps=(steps.apply_flags,),
+    ),
+    Form(
         "SonTek CastAway",
         begins=r"\A%\s*Device,CC|^% Cast time \(UTC\),",
         comment="%",
@@ -286,6 +324,22 @@ FORMS = (
 )  # fmt: skip
 
 
+PLAIN = Form(
+    "",
+    begins=r"\Z\A.",
+    constants=(
+        Constant(
+            "latitude", r"(?i)^\W*lat(itude)? *[=:,;\t] *(?P<value>[-+]?\d[-\d.°'’\" ]*[NS]?)\W*$", "latitude"
+        ),
+        Constant(
+            "longitude",
+            r"(?i)^\W*long?(itude)? *[=:,;\t] *(?P<value>[-+]?\d[-\d.°'’\" ]*[EW]?)\W*$",
+            "longitude",
+        ),
+    ),
+)
+"""What is understood above any table."""
+
 VUSITU = next(form for form in FORMS if form.name == "In-Situ VuSitu")
 
 
@@ -304,11 +358,13 @@ def form_of(text: str) -> Form | None:
 def apply_form(form: Form, sheet: Sheet) -> None:
     """Add to a sheet what its form says: units, roles, constant columns, offsets and missing values."""
     if form.named:
-        stated = [found["unit"] or "" for found in re.finditer(form.named, sheet.above, re.MULTILINE)]
-        sheet.units = [*[""] * len(form.leading), *map(str.strip, stated)][: len(sheet.names)]
+        units = [found["unit"] or "" for found in re.finditer(form.named, sheet.above, re.MULTILINE)]
+        sheet.units = [*[""] * len(form.leading), *units][: len(sheet.names)]
+    stated = dict(re.findall(form.units_stated, sheet.above, re.MULTILINE)) if form.units_stated else {}
     for i, name in enumerate(sheet.names):
+        sheet.units[i] = stated.get(name, sheet.units[i]).strip()
         found = re.search(form.unit, name) if form.unit else None
-        if sheet.units[i] in form.no_units:
+        if sheet.units[i] in form.no_units or sheet.units[i].lower() in _NO_UNIT:
             sheet.units[i] = ""
         if found and not sheet.units[i]:
             sheet.units[i] = found["unit"]
@@ -334,9 +390,14 @@ def _numbers_stated(pattern: str, above: str) -> set[float]:
 
 
 def _add_constant(constant: Constant, sheet: Sheet) -> None:
-    """Add a column of one value, stated above the table, unless the table has one of that role."""
-    found = re.search(constant.stated, sheet.above, re.MULTILINE)
-    value = found["value"].strip().rstrip(",").strip() if found else ""
-    if value and constant.role not in sheet.roles:
+    """Add a column of one value, stated once above the table, unless the table has such a column."""
+    values = {
+        found["value"].strip(" ,;\t") for found in re.finditer(constant.stated, sheet.above, re.MULTILINE)
+    }
+    value = values.pop() if len(values) == 1 else ""
+    in_table = (
+        constant.role in sheet.roles or steps.find(sheet, rf"(?i)(?<![a-z]){constant.role[:3]}") is not None
+    )
+    if value and not in_table:
         sheet.add(constant.name, [value] * len(sheet.rows), role=constant.role)
         sheet.notes.append(f"{constant.name} is {value} in all rows, as the header says")

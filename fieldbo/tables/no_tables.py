@@ -102,7 +102,7 @@ def refuse_prose(path: Path, rows: Sequence[Row], delimiter: str | None) -> None
     words = [word for cell in cells for word in cell.split()]
     wordy = len(words) >= 20 and sum(word[:1].isdigit() for word in words) < 0.05 * len(words)
     lengths = Counter(len(row) for _, row in rows if len(row) > 1)
-    ragged = len(rows) >= 3 and max(lengths.values(), default=len(rows)) <= 0.5 * len(rows)
+    ragged = lengths.total() >= 3 and max(lengths.values()) <= 0.5 * lengths.total()
     if (wordy or ragged) if delimiter is None else (wordy and len(words) >= 4 * len(cells)):
         raise _refused(path, "text without columns", _CSV)
 

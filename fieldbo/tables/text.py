@@ -10,7 +10,7 @@ from pathlib import Path
 from fieldbo.errors import InputError
 from fieldbo.tables.cells import is_number
 from fieldbo.tables.decoding import decoded
-from fieldbo.tables.forms import VUSITU, Form, apply_form, form_of
+from fieldbo.tables.forms import PLAIN, VUSITU, Form, apply_form, form_of
 from fieldbo.tables.layout import Sheet, lay_out, names_between_blanks
 from fieldbo.tables.no_tables import refuse_no_table, refuse_prose
 from fieldbo.tables.quantities import choose_quantity
@@ -96,8 +96,7 @@ def parse_text(path: Path, text: str, notes: Sequence[str] = (), quantity: str |
         said = (
             f"{said}: units from line {sheet.units_line}" if said else f"line {sheet.units_line} holds units"
         )
-    if form is not None:
-        apply_form(form, sheet)
+    apply_form(form or PLAIN, sheet)
     choose_quantity(sheet, quantity)
     return Text(
         [(sheet.line, sheet.names), *sheet.rows],
@@ -185,6 +184,8 @@ def _find_start(path: Path, lines: Sequence[str], form: Form | None) -> int:
                 fix="copy or download it again",
             )
         return found
+    if form and form.names:
+        return next((i for i, line in enumerate(lines) if line.startswith(form.names)), len(lines))
     marks = _COMMENTS if form is None else (form.comment,) if form.comment else ()
     for i, line in enumerate(lines):
         if line.strip() and not line.lstrip().startswith(marks) and separator_of(line) is None:
