@@ -99,8 +99,8 @@ _PROCESSING = frozenset(
     ["smp", "avg", "min", "max", "tot", "std", "tmn", "tmx", "med", "cov", "wvc", "hst", "sample", "mom", ""]
 )
 _NO_UNITS = frozenset(
-    ["ts", "rn", "1", "-", "none", "unitless", "yyyy-mm-dd", "hh:mm:ss", "hh:mm", "dd.mm.yyyy", "dd/mm/yyyy",
-     "mm/dd/yyyy"]
+    ["utc", "fraction", "ts", "rn", "1", "-", "none", "unitless", "yyyy-mm-dd", "hh:mm:ss", "hh:mm",
+     "dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy"]
 )  # fmt: skip
 """What a line of units holds for columns that have none, in lower case."""
 

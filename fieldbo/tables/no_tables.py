@@ -56,7 +56,6 @@ NO_TABLES = (
     NoTable("an ODF file of Fisheries and Oceans Canada", r"\AODF_HEADER,", "convert it to CSV or NetCDF"),
     NoTable("a log of NMEA 0183 sentences", r"\A(?:[^$!\n]{0,40}[$!][A-Z]{2,5}[A-Z]{3},.*\n){3}", _CSV),
     NoTable("a text in rich text format", r"\A\{\\rtf", "save it as plain text or CSV"),
-    NoTable("a PDF document", r"\A%PDF-", _CSV),
     NoTable("a Python, R or shell script", r"\A#!|^import \w+$|^library\(\w+\)$", _CSV),
     NoTable("an e-mail", r"\A(From|Received|Return-Path|Delivered-To): ", "save its attachment"),
 )  # fmt: skip

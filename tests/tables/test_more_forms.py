@@ -211,7 +211,8 @@ def test_a_line_of_names_that_does_not_fit_the_readings_is_refused():
     ("text", "parts"),
     [
         (["*2023/04/26 13:43:07.75", "*IOS HEADER VERSION 2.0", "*FILE", "1 2 3"], ["an IOS Shell file"]),
-        (["C:\\a.bl", "RESET Jun 25 2018 20:08:55", "1, 1, Jun 25 2018 20:11:39, 2579, 2615"], ["bottles fired"]),
+        (["C:\\a.bl", "RESET Jun 25 2018 20:08:55", "1, 1, Jun 25 2018 20:11:39, 2579, 2615"],
+         ["bottles fired"]),
         (["* Sea-Bird SBE 9 Data File:", "    Bottle        Date      Sal00", "  1  Jun 23 2016  35.1"],
          ["bottle file (.btl)", "export the scans as .cnv"]),
         (["Report Date: 2026/7/14", "Application: WinSitu.exe", "Log Notes:", "Date and Time  Note"],
