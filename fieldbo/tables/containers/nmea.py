@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import reduce
+from operator import xor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -201,7 +202,7 @@ def sum_of(body: str) -> int:
     >>> f"{sum_of('GPGLL,4916.45,N,12311.12,W,225444,A'):02X}"
     '31'
     """
-    return reduce(lambda total, letter: total ^ ord(letter), body, 0)
+    return reduce(xor, body.encode("latin-1"), 0)
 
 
 def _check_damage(path: Path, log: Log) -> None:
