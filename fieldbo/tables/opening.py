@@ -9,26 +9,28 @@ from fieldbo.tables.containers import container_of
 from fieldbo.tables.table import Table, read_text_table
 
 
-def open_table(path: Path, layer: str | None = None) -> Table:
+def open_table(path: Path, quantity: str | None = None, *, layer: str | None = None) -> Table:
     """Return the table in a file of any known format: text, or a container such as a database or a track.
 
     Parameters
     ----------
     path : Path
+    quantity : str, optional
+        Which quantity to read, from a table of text or a workbook that has several in one column.
     layer : str, optional
         Which of several tables in a container: a layer, a sheet, a track or a kind of message.
 
     Raises
     ------
     InputError
-        The file can't be read, its format is not known, or it has no rows; or it holds several tables, and
-        none is named.
+        The file can't be read, its format is not known, or it has no rows. It holds several quantities in one
+        column of values, or several tables, and none is named.
     """
     container = container_of(path)
     if container is not None:
-        return container.read(path, layer)
+        return container.read(path, layer, quantity)
     _check_without_layers(path, layer)
-    return read_text_table(path)
+    return read_text_table(path, quantity)
 
 
 def open_track(path: Path, layer: str | None = None) -> Table:
@@ -42,7 +44,7 @@ def open_track(path: Path, layer: str | None = None) -> Table:
         As `open_table` does.
     """
     container = container_of(path)
-    return open_table(path, layer) if container is None else container.read_track(path, layer)
+    return open_table(path, layer=layer) if container is None else container.read_track(path, layer)
 
 
 def _check_without_layers(path: Path, layer: str | None) -> None:

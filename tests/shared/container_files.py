@@ -23,8 +23,9 @@ def csv_of(readings=READINGS, name="plain.csv"):
 def same_points(table, value, readings=READINGS, **columns):
     """Raise an AssertionError unless a table gives the survey that the plain CSV gives, to the last digit."""
     names = {"lat": "latitude", "lon": "longitude", "time": "time", **columns}
-    got = survey_points(table, value=value, **names)
-    want = survey_points(csv_of(readings), lat="latitude", lon="longitude", time="time", value="temperature")
+    got = survey_points(table, value=value, cleaning="keep", **names)
+    plain = {"lat": "latitude", "lon": "longitude", "time": "time", "value": "temperature"}
+    want = survey_points(csv_of(readings), cleaning="keep", **plain)
     assert got.values.tolist() == want.values.tolist()
     assert got.lat.tolist() == want.lat.tolist()
     assert got.lon.tolist() == want.lon.tolist()

@@ -97,9 +97,9 @@ def test_without_a_sensor_the_positions_are_read_and_any_kind_by_its_name():
     path = dataflash(gps() + [("BARO", micros(s), 0, 0.0, 1e5, 20.5, 0.0) for s, _ in depths()])
     assert len(open_table(path)) == 21
     assert numbers_of(open_table(path), "latitude") == [y / 1e7 for _, y, _ in places()]
-    assert set(open_table(path, "baro").cells["Temp"]) == {"20.5"}
+    assert set(open_table(path, layer="baro").cells["Temp"]) == {"20.5"}
     with pytest.raises(InputError, match="unknown kind of message 'BAT'"):
-        open_table(path, "BAT")
+        open_table(path, layer="BAT")
 
 
 def test_two_range_finders_are_asked_about():
@@ -108,7 +108,7 @@ def test_two_range_finders_are_asked_about():
         InputError, match=r"2 sensors that may be meant: RFND\[0\] \(12 messages\), RFND\[1\]"
     ):
         open_table(path)
-    same_csv(open_table(path, "RFND[1]"), "Dist")
+    same_csv(open_table(path, layer="RFND[1]"), "Dist")
 
 
 def test_distances_out_of_range_are_missing_and_gaps_between_fixes_have_no_position():
@@ -177,7 +177,7 @@ def test_values_that_the_vehicle_names_are_sensors_of_these_names():
     path = tlog(gps_raw() + named(b"chl") + distances())
     with pytest.raises(InputError, match=r"CHL \(12 messages\), DISTANCE_SENSOR \(12 messages\)"):
         open_table(path)
-    same_points(open_table(path, "chl"), "CHL", as_readings(per=4))
+    same_points(open_table(path, layer="chl"), "CHL", as_readings(per=4))
 
 
 def test_the_ground_stations_clock_is_set_by_the_vehicles():
@@ -194,8 +194,8 @@ def test_two_vehicles_are_asked_about():
         InputError, match=r"2 vehicles that may be meant: 1 \(21 positions\), 2 \(21 positions\)"
     ):
         open_table(path)
-    assert len(open_table(path, "2")) == 21
-    assert len(open_table(path, "1:distance_sensor")) == 12
+    assert len(open_table(path, layer="2")) == 21
+    assert len(open_table(path, layer="1:distance_sensor")) == 12
     assert len(open_track(path, "2")) == 21
 
 
@@ -251,7 +251,7 @@ def test_debugging_values_are_sensors_by_their_keys():
     path = px4(*extra, formats={"debug_key_value": DEBUG})
     with pytest.raises(InputError, match=r"chl \(12 messages\), distance_sensor \(12 messages\)"):
         open_table(path)
-    same_points(open_table(path, "chl"), "chl", as_readings(per=4))
+    same_points(open_table(path, layer="chl"), "chl", as_readings(per=4))
 
 
 def test_px4_readings_without_a_signal_are_missing_and_logs_without_a_fix_refused():
@@ -259,7 +259,7 @@ def test_px4_readings_without_a_signal_are_missing_and_logs_without_a_fix_refuse
     with pytest.raises(InputError, match="no fix of a GPS"):
         open_table(px4(fix=0))
     with pytest.raises(InputError, match="unknown kind of message 'sonar'"):
-        open_table(px4(), "sonar")
+        open_table(px4(), layer="sonar")
 
 
 def test_a_px4_log_cut_off_is_read_to_there_and_a_header_alone_is_refused():

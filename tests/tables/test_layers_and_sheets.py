@@ -76,11 +76,11 @@ def test_several_layers_are_asked_about_and_layers_without_points_are_not():
     layer("log.gpkg", name="evening")
     with pytest.raises(InputError, match=r"2 layers that may be meant: morning \(Point\), evening \(Point\)"):
         open_table(Path("log.gpkg"))
-    same_points(open_table(Path("log.gpkg"), "evening"), "temperature")
+    same_points(open_table(Path("log.gpkg"), layer="evening"), "temperature")
     with pytest.raises(InputError, match="Polygon, no points"):
-        open_table(Path("log.gpkg"), "shore")
+        open_table(Path("log.gpkg"), layer="shore")
     with pytest.raises(InputError, match="unknown layer 'noon'"):
-        open_table(Path("log.gpkg"), "noon")
+        open_table(Path("log.gpkg"), layer="noon")
 
 
 @pytest.mark.filterwarnings("ignore:'crs' was not provided")
@@ -206,7 +206,7 @@ def test_sheets_with_readings_are_asked_about_and_short_or_hidden_ones_are_not()
     path = workbook({"May": rows_of(), "June": rows_of()})
     with pytest.raises(InputError, match=r"2 sheets that may be meant: May \(13 rows\), June \(13 rows\)"):
         open_table(path)
-    same_points(open_table(path, "june"), "temperature", SHORT)
+    same_points(open_table(path, layer="june"), "temperature", SHORT)
     book = openpyxl.load_workbook(path)
     book["June"].sheet_state = "hidden"
     book.save(path)

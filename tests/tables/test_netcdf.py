@@ -244,8 +244,8 @@ def test_samples_at_two_rates_are_asked_about():
     path = write({**glider(), **gps})
     with pytest.raises(InputError, match=r"time \(12 samples\), slow \(4 samples\)"):
         open_table(path)
-    same_points(open_table(path, "time"), "temperature", **NAMES)
-    assert numbers_of(open_table(path, "slow"), "wind") == VALUES[:4].tolist()
+    same_points(open_table(path, layer="time"), "temperature", **NAMES)
+    assert numbers_of(open_table(path, layer="slow"), "wind") == VALUES[:4].tolist()
 
 
 def test_a_grid_is_refused():
@@ -279,4 +279,4 @@ def test_groups_are_asked_about():
         data.to_netcdf("g.nc", group=name, mode="a" if number else "w", engine="h5netcdf", encoding=encoding)
     with pytest.raises(InputError, match="2 groups that may be meant"):
         open_table(Path("g.nc"))
-    same_points(open_table(Path("g.nc"), "down"), "temperature", **NAMES)
+    same_points(open_table(Path("g.nc"), layer="down"), "temperature", **NAMES)

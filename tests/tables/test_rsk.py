@@ -139,7 +139,7 @@ def test_version_3_is_read_and_its_schedules_are_asked_about():
     path = version_3((1, 2))
     with pytest.raises(InputError, match=r"1 \(12 readings\), 2 \(12 readings\)"):
         open_table(path)
-    assert numbers_of(open_table(path, "1"), "Temperature") == [row[3] for row in READINGS]
+    assert numbers_of(open_table(path, layer="1"), "Temperature") == [row[3] for row in READINGS]
 
 
 def test_what_ruskin_has_not_decoded_is_refused():

@@ -70,9 +70,9 @@ def test_tracks_are_read_together_or_one_by_its_name():
     table = open_table(path)
     same_points(table, "wtemp")
     assert set(table.cells["track"]) == {"morning", "evening"}
-    assert len(open_table(path, "evening")) == 7
+    assert len(open_table(path, layer="evening")) == 7
     with pytest.raises(InputError, match="noon"):
-        open_table(path, "noon")
+        open_table(path, layer="noon")
 
 
 def test_readings_in_tracks_and_in_waypoints_are_asked_about():
@@ -80,7 +80,7 @@ def test_readings_in_tracks_and_in_waypoints_are_asked_about():
     path = gpx(track(), waypoints)
     with pytest.raises(InputError, match=r"tracks \(12 points\), waypoints \(12 points\)"):
         open_table(path)
-    same_points(open_table(path, "waypoints"), "wtemp")
+    same_points(open_table(path, layer="waypoints"), "wtemp")
 
 
 def test_tracks_of_two_boats_at_once_are_no_track():
@@ -180,7 +180,7 @@ def test_kml_with_placemarks_and_tracks_asks_and_damage_is_one_error():
     path = kml(*map(placemark, READINGS), gx_track())
     with pytest.raises(InputError, match="2 kinds of points that may be meant"):
         open_table(path)
-    same_points(open_table(path, "tracks"), "temp")
+    same_points(open_table(path, layer="tracks"), "temp")
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(InputError, match="damaged or cut off"):
         open_table(path)
@@ -286,7 +286,7 @@ def test_two_receivers_are_asked_about():
     lines = [line for row in READINGS for line in [*epoch(row), *epoch(row, "II")[:2]]]
     with pytest.raises(InputError, match=r"GP \(24 positions\), II \(24 positions\)"):
         open_table(nmea(lines))
-    same_points(open_table(nmea(lines), "GP"), "water_temperature", readings_of())
+    same_points(open_table(nmea(lines), layer="GP"), "water_temperature", readings_of())
 
 
 def test_several_readings_between_fixes_are_rows_of_their_own():

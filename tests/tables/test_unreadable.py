@@ -32,10 +32,6 @@ def archive(*names, **contents):
 
 
 FILES = {
-    "cast.hex": (
-        b"* Sea-Bird SBE19plus Data File:\r\n*END*\r\n0A1B2C\r\n",
-        "raw counts of a Sea-Bird instrument",
-    ),
     "log.mat": (b"MATLAB 5.0 MAT-file, Platform: GLNXA64" + bytes(100), "a MATLAB file"),
     "new.mat": (b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + bytes(100), "a MATLAB file"),
     "log.xls": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500), "an old Excel workbook"),
@@ -60,7 +56,7 @@ FILES = {
     "log.mdb": (b"\x00\x01\x00\x00Standard Jet DB\x00", "an Access database"),
     "log.7z": (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
     "log.dbf": (b"\x03\x7c\x05\x01", "a part of a shapefile"),
-    "log.zip": (archive("a.csv", "b.csv"), r"a ZIP archive of a\.csv, b\.csv"),
+    "log.zip": (archive("a.csv", "b.jpg"), r"a ZIP archive of a\.csv, b\.jpg"),
     "log.kmz": (archive("doc.kml"), "a zipped KML"),
     "log.ods": (
         archive(mimetype="application/vnd.oasis.opendocument.spreadsheet"),
@@ -87,7 +83,7 @@ def test_text_is_no_container_and_has_no_layers():
     Path("log.csv").write_text("lat,lon,v\n47,8,1\n48,8,2\n")
     assert container_of(Path("log.csv")) is None
     with pytest.raises(InputError, match=r"log\.csv is text, and has no layer 'x'"):
-        open_table(Path("log.csv"), "x")
+        open_table(Path("log.csv"), layer="x")
     assert len(open_track(Path("log.csv"))) == 2
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from fieldbo.errors import InputError
 from fieldbo.tables.containers.unreadable import refuse_unreadable
 from fieldbo.tables.table import Table
 
@@ -31,13 +32,16 @@ class Container:
     module : str
         Module in this package with ``read(path, layer) -> Table``; imported when it is needed. If it has
         ``read_track(path, layer)``, too, that gives the positions alone.
+    like_text : bool
+        Whether it may hold several quantities in one column, as text may; `read` takes one, too.
     """
 
     name: str
     fits: Callable[[bytes, str], bool]
     module: str
+    like_text: bool = False
 
-    def read(self, path: Path, layer: str | None = None) -> Table:
+    def read(self, path: Path, layer: str | None = None, quantity: str | None = None) -> Table:
         """Return the table in a file of this format.
 
         Parameters
@@ -45,13 +49,23 @@ class Container:
         path : Path
         layer : str, optional
             Which of several tables: a layer, a sheet, a track or a kind of message.
+        quantity : str, optional
+            Which of several quantities in one column.
 
         Raises
         ------
         InputError
             The file is damaged, or it holds no readings; or it holds several tables, and none is named.
         """
-        table: Table = import_module(f"{__name__}.{self.module}").read(path, layer)
+        read = import_module(f"{__name__}.{self.module}").read
+        if quantity is not None and not self.like_text:
+            raise InputError(
+                f"quantity is {quantity!r}, but {path.name} is no table of text",
+                expected="a table with several quantities in one column",
+                where="--quantity",
+                fix="leave --quantity out, and name a column with --value",
+            )
+        table: Table = read(path, layer, quantity) if self.like_text else read(path, layer)
         return table
 
     def read_track(self, path: Path, layer: str | None = None) -> Table:
@@ -114,7 +128,7 @@ def _is_workbook(head: bytes, suffix: str) -> bool:
 CONTAINERS: tuple[Container, ...] = (
     Container("GeoPackage", _is_geopackage, "vector"),
     Container("RBR log", lambda head, _: head.startswith(_SQLITE), "rsk"),
-    Container("Excel workbook", _is_workbook, "xlsx"),
+    Container("Excel workbook", _is_workbook, "xlsx", like_text=True),
     Container("NetCDF", _is_netcdf, "netcdf"),
     Container("PX4 log", lambda head, _: head.startswith(b"ULog\x01\x12\x35"), "px4"),
     Container("ArduPilot log", _is_dataflash, "ardupilot"),

@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from fieldbo.errors import InputError, counted
+from fieldbo.tables.cells import is_number
 from fieldbo.tables.containers.filling import (
     LAYER_OPTION,
     POSITION_ROLES,
@@ -21,7 +22,6 @@ from fieldbo.tables.containers.filling import (
     make_table_of_points,
 )
 from fieldbo.tables.table import Table
-from fieldbo.tables.text import is_number
 
 _GARMIN = "garmin.com/xmlschemas/"
 _UNITS = {"atemp": "degC", "wtemp": "degC", "Temperature": "degC", "depth": "m", "Depth": "m", "speed": "m/s",

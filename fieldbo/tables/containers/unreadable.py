@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import zipfile
 from collections.abc import Callable
@@ -10,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fieldbo.errors import InputError
+from fieldbo.tables.decoding import TEXTS
 
 _CSV = "export it as CSV from the program that wrote it"
 _SOUNDINGS = "export the soundings as text with latitude, longitude and depth from the survey program"
-_HEX = re.compile(rb"\A\s*(\*[^\n]*\n)*[0-9A-Fa-f\s]+\Z")
 
 
 @dataclass(frozen=True)
@@ -68,18 +67,7 @@ def _is_segy(head: bytes, suffix: str) -> bool:
     return (len(head) >= 3200 and card) or suffix in (".sgy", ".segy")
 
 
-def _is_seabird_hex(head: bytes, suffix: str) -> bool:
-    return suffix == ".hex" or (
-        head.startswith(b"* Sea-Bird") and b"*END*" in head and bool(_HEX.match(head.rpartition(b"\n")[0]))
-    )
-
-
 KINDS: tuple[Unreadable, ...] = (
-    Unreadable(
-        "raw counts of a Sea-Bird instrument (.hex)",
-        _is_seabird_hex,
-        "convert it with SBE Data Processing (Data Conversion) to a .cnv file",
-    ),
     Unreadable("a MATLAB file", lambda head, suffix: head.startswith(b"MATLAB ") or (
         suffix == ".mat" and _is_binary(head)), "write it with writetable(T, 'readings.csv') in MATLAB"),
     Unreadable(
@@ -155,36 +143,41 @@ def refuse_unreadable(path: Path, head: bytes) -> None:
     """Raise an `InputError` that says what a file is, if it is known and not read."""
     suffix = path.suffix.lower()
     if head.startswith(b"PK\x03\x04"):
-        raise _describe_archive(path)
+        _refuse_archive(path)
     for kind in KINDS:
         if kind.fits(head, suffix):
             raise _refuse(path, kind.name, kind.fix)
 
 
-def _describe_archive(path: Path) -> InputError:
-    """Return the error for a ZIP archive, which many programs use for files of their own."""
+def _refuse_archive(path: Path) -> None:
+    """Raise an `InputError` for a ZIP archive, which many programs use for files of their own.
+
+    One that holds texts is read as these are.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             mark = archive.read("mimetype") if "mimetype" in names else b""
     except (OSError, zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError):
-        return InputError(
+        raise InputError(
             f"{path.name} is a ZIP archive, or a workbook, that is damaged or cut off",
             expected="a whole file",
             where=str(path),
             fix="copy it again",
-        )
+        ) from None
+    files = [name for name in names if not name.endswith("/") and not name.startswith("__MACOSX")]
+    if files and all(name.lower().endswith(TEXTS) for name in files):
+        return
     if path.suffix.lower() == ".kmz" or "doc.kml" in names:
-        return _refuse(path, "a zipped KML (.kmz)", "unpack it, and give the .kml file in it")
+        raise _refuse(path, "a zipped KML (.kmz)", "unpack it, and give the .kml file in it")
     if b"opendocument.spreadsheet" in mark:
-        return _refuse(path, "a LibreOffice spreadsheet (.ods)", "save it as .xlsx or as CSV (UTF-8)")
+        raise _refuse(path, "a LibreOffice spreadsheet (.ods)", "save it as .xlsx or as CSV (UTF-8)")
     if any(name.startswith("word/") for name in names):
-        return _refuse(path, "a Word document", "save its table as CSV")
+        raise _refuse(path, "a Word document", "save its table as CSV")
     if any(name.endswith(".npy") for name in names):
-        return _refuse(path, "a NumPy archive", "write it as CSV with the names of its columns")
-    files = [name for name in names if not name.endswith("/")]
+        raise _refuse(path, "a NumPy archive", "write it as CSV with the names of its columns")
     some = ", ".join(files[:3]) + (", ..." if len(files) > 3 else "")
-    return _refuse(path, f"a ZIP archive of {some or 'nothing'}", "unpack it, and give the file in it")
+    raise _refuse(path, f"a ZIP archive of {some or 'nothing'}", "unpack it, and give the file in it")
 
 
 def _refuse(path: Path, what: str, fix: str) -> InputError:

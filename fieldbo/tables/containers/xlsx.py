@@ -23,7 +23,7 @@ _LEAST_ROWS, _LEAST_COLUMNS = 3, 2
 _MOST_LISTED = 5
 
 
-def read(path: Path, layer: str | None = None) -> Table:
+def read(path: Path, layer: str | None = None, quantity: str | None = None) -> Table:
     """Return the table in a sheet of a workbook.
 
     Cells of formulas count with the value that was saved with them; times and dates are written as ISO 8601,
@@ -34,6 +34,8 @@ def read(path: Path, layer: str | None = None) -> Table:
     path : Path
     layer : str, optional
         Name of the sheet, if there are several.
+    quantity : str, optional
+        Which quantity to read, from a sheet that has several in one column.
 
     Raises
     ------
@@ -58,7 +60,7 @@ def read(path: Path, layer: str | None = None) -> Table:
         _check_formulas(path, name, rows[name], openpyxl)
     text = io.StringIO()
     csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows[name])
-    table = make_text_table(path, parse_text(path, text.getvalue(), notes))
+    table = make_text_table(path, parse_text(path, text.getvalue(), notes, quantity))
     return replace(table, row_word="row")
 
 
