@@ -114,6 +114,14 @@ def test_any_bytes_behind_the_mark_of_a_format_are_read_or_one_error(name, conte
         assert len(open_table(Path(name))) > 0
 
 
+def test_a_file_that_would_fill_the_memory_is_refused_before_it_is_read():
+    with Path("big.gpx").open("wb") as file:
+        file.write(b"<gpx>")
+        file.truncate(400_000_000)
+    with pytest.raises(InputError, match=r"big\.gpx has 400 MB"):
+        open_table(Path("big.gpx"))
+
+
 def test_every_format_has_a_module_with_a_reader():
     names = {container.module for container in CONTAINERS}
     assert names >= {

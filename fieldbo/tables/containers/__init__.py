@@ -34,12 +34,15 @@ class Container:
         ``read_track(path, layer)``, too, that gives the positions alone.
     like_text : bool
         Whether it may hold several quantities in one column, as text may; `read` takes one, too.
+    largest : int
+        Bytes of a file that are read at most.
     """
 
     name: str
     fits: Callable[[bytes, str], bool]
     module: str
     like_text: bool = False
+    largest: int = 100_000_000
 
     def read(self, path: Path, layer: str | None = None, quantity: str | None = None) -> Table:
         """Return the table in a file of this format.
@@ -57,6 +60,7 @@ class Container:
         InputError
             The file is damaged, or it holds no readings; or it holds several tables, and none is named.
         """
+        self._check_size(path)
         read = import_module(f"{__name__}.{self.module}").read
         if quantity is not None and not self.like_text:
             raise InputError(
@@ -76,9 +80,20 @@ class Container:
         InputError
             As `read` does.
         """
+        self._check_size(path)
         module = import_module(f"{__name__}.{self.module}")
         track: Table = getattr(module, "read_track", module.read)(path, layer)
         return track
+
+    def _check_size(self, path: Path) -> None:
+        size = path.stat().st_size
+        if size > self.largest:
+            raise InputError(
+                f"{path.name} has {size / 1e6:,.0f} MB",
+                expected=f"at most {self.largest / 1e6:,.0f} MB of {self.name}",
+                where=str(path),
+                fix="give a part of it, or a mean per second",
+            )
 
 
 def _is_geopackage(head: bytes, suffix: str) -> bool:
@@ -125,18 +140,20 @@ def _is_workbook(head: bytes, suffix: str) -> bool:
     return head.startswith(_ZIP) and suffix in (".xlsx", ".xlsm", ".xltx", ".xltm")
 
 
+_LARGE = 1_000_000_000  # bytes of formats that don't hold texts
+
 CONTAINERS: tuple[Container, ...] = (
-    Container("GeoPackage", _is_geopackage, "vector"),
-    Container("RBR log", lambda head, _: head.startswith(_SQLITE), "rsk"),
+    Container("GeoPackage", _is_geopackage, "vector", largest=_LARGE),
+    Container("RBR log", lambda head, _: head.startswith(_SQLITE), "rsk", largest=_LARGE),
     Container("Excel workbook", _is_workbook, "xlsx", like_text=True),
-    Container("NetCDF", _is_netcdf, "netcdf"),
-    Container("PX4 log", lambda head, _: head.startswith(b"ULog\x01\x12\x35"), "px4"),
-    Container("ArduPilot log", _is_dataflash, "ardupilot"),
+    Container("NetCDF", _is_netcdf, "netcdf", largest=_LARGE),
+    Container("PX4 log", lambda head, _: head.startswith(b"ULog\x01\x12\x35"), "px4", largest=_LARGE),
+    Container("ArduPilot log", _is_dataflash, "ardupilot", largest=_LARGE),
     Container("MAVLink log", _is_tlog, "tlog"),
     Container("GPX", _is_xml(b"gpx"), "gpx"),
     Container("KML", _is_xml(b"kml"), "kml"),
     Container("GeoJSON", _is_geojson, "geojson"),
-    Container("vector layer", _is_vector, "vector"),
+    Container("vector layer", _is_vector, "vector", largest=_LARGE),
     Container("NMEA 0183", _is_nmea, "nmea"),
 )
 
