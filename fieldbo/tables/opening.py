@@ -9,7 +9,7 @@ from fieldbo.tables.containers import container_of
 from fieldbo.tables.table import Table, read_text_table
 
 
-def open_table(path: Path, quantity: str | None = None, *, layer: str | None = None) -> Table:
+def open_table(path: Path, *, quantity: str | None = None, layer: str | None = None) -> Table:
     """Return the table in a file of any known format: text, or a container such as a database or a track.
 
     Parameters

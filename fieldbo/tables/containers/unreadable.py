@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fieldbo.errors import InputError
-from fieldbo.tables.decoding import TEXTS
+from fieldbo.tables.decoding import TEXTS, files_in
 
 _CSV = "export it as CSV from the program that wrote it"
 _SOUNDINGS = "export the soundings as text with latitude, longitude and depth from the survey program"
@@ -143,41 +143,41 @@ def refuse_unreadable(path: Path, head: bytes) -> None:
     """Raise an `InputError` that says what a file is, if it is known and not read."""
     suffix = path.suffix.lower()
     if head.startswith(b"PK\x03\x04"):
-        _refuse_archive(path)
+        if (error := _describe_archive(path)) is not None:
+            raise error
+        return
     for kind in KINDS:
         if kind.fits(head, suffix):
             raise _refuse(path, kind.name, kind.fix)
 
 
-def _refuse_archive(path: Path) -> None:
-    """Raise an `InputError` for a ZIP archive, which many programs use for files of their own.
-
-    One that holds texts is read as these are.
-    """
+def _describe_archive(path: Path) -> InputError | None:
+    """Return the error for a ZIP archive, which programs use for files of their own; None if of text."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             mark = archive.read("mimetype") if "mimetype" in names else b""
     except (OSError, zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError):
-        raise InputError(
+        return InputError(
             f"{path.name} is a ZIP archive, or a workbook, that is damaged or cut off",
             expected="a whole file",
             where=str(path),
             fix="copy it again",
-        ) from None
-    files = [name for name in names if not name.endswith("/") and not name.startswith("__MACOSX")]
-    if files and all(name.lower().endswith(TEXTS) for name in files):
-        return
-    if path.suffix.lower() == ".kmz" or "doc.kml" in names:
-        raise _refuse(path, "a zipped KML (.kmz)", "unpack it, and give the .kml file in it")
-    if b"opendocument.spreadsheet" in mark:
-        raise _refuse(path, "a LibreOffice spreadsheet (.ods)", "save it as .xlsx or as CSV (UTF-8)")
-    if any(name.startswith("word/") for name in names):
-        raise _refuse(path, "a Word document", "save its table as CSV")
-    if any(name.endswith(".npy") for name in names):
-        raise _refuse(path, "a NumPy archive", "write it as CSV with the names of its columns")
+        )
+    files = files_in(names)
+    if len(files) == 1 and files[0].lower().endswith(TEXTS):
+        return None
     some = ", ".join(files[:3]) + (", ..." if len(files) > 3 else "")
-    raise _refuse(path, f"a ZIP archive of {some or 'nothing'}", "unpack it, and give the file in it")
+    what, fix = f"a ZIP archive of {some or 'nothing'}", "unpack it, and give the file in it"
+    if path.suffix.lower() == ".kmz" or "doc.kml" in names:
+        what, fix = "a zipped KML (.kmz)", "unpack it, and give the .kml file in it"
+    elif b"opendocument.spreadsheet" in mark:
+        what, fix = "a LibreOffice spreadsheet (.ods)", "save it as .xlsx or as CSV (UTF-8)"
+    elif any(name.startswith("word/") for name in names):
+        what, fix = "a Word document", "save its table as CSV"
+    elif any(name.endswith(".npy") for name in names):
+        what, fix = "a NumPy archive", "write it as CSV with the names of its columns"
+    return _refuse(path, what, fix)
 
 
 def _refuse(path: Path, what: str, fix: str) -> InputError:
