@@ -161,6 +161,7 @@ def test_unsigned_bytes_and_vectors_of_fills_are_unpacked():
     ("minutes since 1970-01-01 00:00:00 -5:00", 0.0, 18_000.0),
     ("milliseconds since 1970-01-01T01:00:00.250+01:00", 10.0, 0.26),
     ("seconds since 0001-01-01", 62_135_596_800.0, 0.0),
+    ("nanoseconds since 1970-01-01", 1.5e9, 1.5),
 ])  # fmt: skip
 def test_times_count_by_their_units(units, value, second):
     micros, known = micros_of(np.array([value, np.nan]), {"units": units}, "time")
