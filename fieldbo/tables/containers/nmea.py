@@ -277,9 +277,9 @@ def _place_sensors(
     ahead = of_fixes.seconds - seconds
     shift = float(np.nanmedian(ahead))
     if of_fixes.absolute and abs(shift) > _DAY_S:
+        side = "behind" if shift > 0 else "ahead of"
         raise InputError(
-            f"the receiver's dates are {abs(shift) / _DAY_S:,.0f} days {'behind' if shift > 0 else 'ahead of'} "
-            "those of the logger",
+            f"the receiver's dates are {abs(shift) / _DAY_S:,.0f} days {side} those of the logger",
             expected="the same day; old receivers are 7,168 days (1,024 weeks) behind",
             where=str(path),
             fix="remove the times before the sentences, or correct the dates in RMC and ZDA",
