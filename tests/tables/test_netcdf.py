@@ -257,6 +257,17 @@ def test_a_grid_is_refused():
         }))  # fmt: skip
 
 
+def test_a_map_in_a_projection_is_a_grid_too():
+    with pytest.raises(InputError, match=r"holds a grid, north \(3\), east \(4\)"):
+        open_table(write({
+            "north": variable("north", LAT[:3], "projection_y_coordinate", "m"),
+            "east": variable("east", LON[:4], "projection_x_coordinate", "m"),
+            "latitude": variable(("north", "east"), LAT.reshape(3, 4), "latitude"),
+            "longitude": variable(("north", "east"), LON.reshape(3, 4), "longitude"),
+            "mean": variable(("north", "east"), VALUES.reshape(3, 4)),
+        }))  # fmt: skip
+
+
 def test_damaged_files_and_hdf5_of_other_programs_are_one_error():
     for classic in (False, True):
         path = write(glider(), classic=classic)
