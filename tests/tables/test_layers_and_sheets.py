@@ -224,6 +224,14 @@ def test_a_form_saved_as_a_workbook_is_known_and_quantities_in_one_column_are_as
     assert len(open_table(path, quantity="Nitrate")) == 6
 
 
+def test_a_number_sign_as_a_name_is_no_comment_in_a_sheet():
+    rows = [["#", "Date Time, GMT+00:00", "lat", "lon", 'Temp "wet", °C'],
+            *([i, *row] for i, row in enumerate(rows_of()[1:], 1))]  # fmt: skip
+    table = open_table(workbook({"hobo": rows}))
+    assert table.names[0] == "#"
+    same_points(table, table.names[4], SHORT, lat="lat", lon="lon", time=table.names[1])
+
+
 def test_sheets_with_readings_are_asked_about_and_short_or_hidden_ones_are_not():
     path = workbook({"about": [["made by", "us"]], "May": rows_of()})
     same_points(open_table(path), "temperature", SHORT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import zipfile
 from contextlib import suppress
@@ -112,6 +113,14 @@ def test_any_bytes_behind_the_mark_of_a_format_are_read_or_one_error(name, conte
     Path(name).write_bytes(HEADS[name] + content)
     with suppress(InputError):
         assert len(open_table(Path(name))) > 0
+
+
+def test_a_compressed_track_is_to_be_unpacked_and_compressed_text_is_read():
+    Path("a.gpx.gz").write_bytes(gzip.compress(b"<gpx><wpt lat='1' lon='2'/></gpx>"))
+    with pytest.raises(InputError, match=r"a\.gpx\.gz is a file of the kind GPX, compressed with gzip"):
+        open_table(Path("a.gpx.gz"))
+    Path("a.csv.gz").write_bytes(gzip.compress(b"lat,lon,v\n47,8,1\n48,8,2\n"))
+    assert len(open_table(Path("a.csv.gz"))) == 2
 
 
 def test_a_file_that_would_fill_the_memory_is_refused_before_it_is_read():

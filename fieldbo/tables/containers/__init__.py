@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,7 +16,7 @@ from fieldbo.tables.table import Table
 
 _HEAD = 4096
 _BLANK = b"\xef\xbb\xbf \r\n\t"
-_SQLITE, _ZIP = b"SQLite format 3\0", b"PK\x03\x04"
+_SQLITE, _ZIP, _GZIP = b"SQLite format 3\0", b"PK\x03\x04", b"\x1f\x8b"
 _NMEA = re.compile(rb"[^\r\n$!]{0,80}[$!][A-Z][A-Z0-9]{3,9},[^\r\n]*")
 _TLOG = {0xFE: 6, 0xFD: 10}  # bytes of a MAVLink header by the mark at its beginning
 
@@ -171,7 +173,30 @@ def container_of(path: Path) -> Container | None:
             head = file.read(_HEAD)
     except OSError:
         return None
-    found = next((each for each in CONTAINERS if each.fits(head, path.suffix.lower())), None)
-    if found is None:
+    suffix = path.suffix.lower()
+    found = _find(head, suffix)
+    if found is None and head.startswith(_GZIP):
+        _refuse_compressed(path)
+    elif found is None:
         refuse_unreadable(path, head)
     return found
+
+
+def _find(head: bytes, suffix: str) -> Container | None:
+    return next((each for each in CONTAINERS if each.fits(head, suffix)), None)
+
+
+def _refuse_compressed(path: Path) -> None:
+    """Raise an `InputError` if a file is a compressed container; text is read even so."""
+    try:
+        with gzip.open(path) as file:
+            inside = _find(file.read(_HEAD), Path(path.stem).suffix.lower())
+    except (OSError, EOFError, zlib.error):
+        return
+    if inside is not None:
+        raise InputError(
+            f"{path.name} is a file of the kind {inside.name}, compressed with gzip",
+            expected="the file itself",
+            where=str(path),
+            fix="unpack it with gunzip, and give the file in it",
+        )
