@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 from xml.etree import ElementTree
 
+import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
@@ -213,7 +214,8 @@ def _shape(geometry: Any) -> BaseGeometry:
         return shapely.GeometryCollection([_shape(part) for part in geometry["geometries"]])
     if geometry["type"] not in _GEOMETRIES:
         raise ValueError(f"type {geometry['type']}")
-    made: BaseGeometry = shapely.geometry.shape(geometry)
+    with np.errstate(invalid="ignore"):  # NaN is named later
+        made: BaseGeometry = shapely.geometry.shape(geometry)
     return made
 
 

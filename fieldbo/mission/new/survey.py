@@ -20,6 +20,7 @@ from fieldbo.domain.axes import is_depth
 from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojected
 from fieldbo.domain.lattice import lattice
 from fieldbo.errors import InputError
+from fieldbo.mission.bathymetry import notes_on_depths
 from fieldbo.mission.files import write_whole
 from fieldbo.mission.layers import Layer
 from fieldbo.mission.new.mission import LevelSetMission
@@ -34,7 +35,6 @@ from fieldbo.mission.new.writer import (
     new_places,
 )
 from fieldbo.mission.shapes import as_obstacles, as_outline
-from fieldbo.mission.world_file import notes_on_depths
 from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import Readings, read_readings
 from fieldbo.tables.survey import survey_points
