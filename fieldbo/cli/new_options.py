@@ -103,7 +103,13 @@ class TableOptions(Options):
         "Column that holds the readings' standard deviations. [default: fit the noise]"
     )
     channel: list[str] | None = _option("Column that holds another quantity. Repeat the option for several.")
-    transform: Transform = _option("Use *log* for skewed, positive values.", default=Transform.none)
+    time: str | None = _option("Column that holds the time; it sorts the log.  [default: the log's order]")
+    missing: list[float] | None = _option(
+        "Number that stands for no value, such as -9999. Repeat the option for several."
+    )
+    transform: Transform | None = _option(
+        "Use *log* for skewed, positive values.  [default: *log* for a survey of heavy-tailed values]"
+    )
     unit: str | None = _option("Unit of the value.  [default: that in the log, or 1]")
 
 
@@ -138,10 +144,6 @@ class PlaceOptions(Options):
 
     lat: str | None = _of_place("Column that holds latitudes.")
     lon: str | None = _of_place("Column that holds longitudes.")
-    time: str | None = _of_place("Column that holds the time; it sorts the log.  [default: the log's order]")
-    missing: list[float] | None = _of_place(
-        "Number that stands for no value, such as -9999. Repeat the option for several."
-    )
     outline: str | None = _of_place(
         "Area to survey: GeoJSON, KML, GPX, shapefile or GeoPackage, in any CRS. Name one of several layers "
         "after a colon.  [default: an outline around the readings]",

@@ -83,16 +83,20 @@ def world(
     if table.value is None:
         list_columns(table.csv)
     given: dict[str, Any] = {"csv": table.csv, "value": table.value, "noise_sd": table.noise}
-    given |= {"transform": table.transform.value, "fitted_model": fitted_model}
+    given |= {"fitted_model": fitted_model}
+    if table.transform is not None:
+        given["transform"] = table.transform.value
     if cell:
-        positions = [option for option in ("--x", "--y", "--channel") if option in table.given()]
+        positions = [option for option in ("--x", "--y", "--channel", "--time") if option in table.given()]
         reject([*positions, *mission.given(), *place.given()], "with --cell", "cell", "leave out")
-        given["value_unit"] = "1" if table.unit is None else table.unit
+        given |= {"value_unit": table.unit or "", "missing": tuple(table.missing or ())}
         lines = _make_cell(name, given, of_cell, replace_)
     else:
         reject(of_cell.given(), "without --cell", "survey", "add")
         if table.x is None and place.lat is None and place.lon is None:
             place = replace(place, **recognised(table.csv))
+        given |= {"value_unit": table.unit or "", "channels": tuple(table.channel or ())}
+        given |= {"time": table.time, "missing": tuple(table.missing or ()), "mission": mission.asked()}
         if place.given():
             lines = _make_place(name, table, given, mission, place, replace_)
         else:
@@ -110,7 +114,7 @@ def _make_place(
 ) -> list[str]:
     from fieldbo.mission.files import name_of
     from fieldbo.mission.new.place import Extent
-    from fieldbo.mission.new.survey import PlaceSurvey, make_place_world
+    from fieldbo.mission.new.survey import Survey, make_world
     from fieldbo.results import plot
 
     picture = Path(f"{name_of('world', name)}-place.png")
@@ -145,19 +149,14 @@ def _make_place(
         "depths": None if place.depths is None else numbers(place.depths, "--depths"),
     }
     _measure("--battery", mission.battery, *_TIME, assumed)
-    survey = PlaceSurvey(
+    survey = Survey(
         **given,
-        value_unit=table.unit or "",
-        channels=tuple(table.channel or ()),
         columns=columns,
+        positions="degrees" if in_degrees else "metres",
         extent=Extent(**{option: value for option, value in options.items() if value is not None}),
-        in_degrees=in_degrees,
         depth=place.depth,
-        time=place.time,
-        missing=tuple(place.missing or ()),
-        mission=mission.asked(),
     )
-    made, found = make_place_world(name, survey, overwrite=overwrite)
+    made = make_world(name, survey, overwrite=overwrite)
     try:
         plot.save(plot.place_picture(made.loaded.world, made.field.readings), picture)
     except OSError as error:
@@ -168,10 +167,11 @@ def _make_place(
             fix=f"go on without it: fieldbo run {name}",
         ) from None
     sites = made.loaded.world.domain
+    assert sites.georeference is not None
     *lines, following = _report(made, "readings", assumed)
     return [
         *lines,
-        f"  crs       {found.georeference.name}",
+        f"  crs       {sites.georeference.name}",
         f"  place     {sites.size:,} sites {sites.spacing[0]:g} m apart; {_describe_shore(sites)}, "
         f"{counted(len(sites.solid), 'zone')} to avoid; drawn in {picture}: look at it",
         following,
@@ -193,22 +193,13 @@ def _make_survey(
         )
     assumed: list[str] = []
     _measure("--battery", mission.battery, "s", "the unit of costs", assumed)
-    survey = Survey(
-        **given,
-        value_unit="1" if table.unit is None else table.unit,
-        channels=tuple(table.channel or ()),
-        x=table.x,
-        y=table.y,
-        threshold=mission.threshold,
-        quantile=mission.quantile,
-        side=mission.on_side,
-        battery=mission.battery,
-    )
+    survey = Survey(**given, columns=(table.x,) if table.y is None else (table.x, table.y))
     return _report(make_world(name, survey, overwrite=overwrite), "readings", assumed)
 
 
 def _make_cell(name: str, given: dict[str, Any], options: CellOptions, overwrite: bool) -> list[str]:
-    from fieldbo.mission.new.cell import CellTable, control_set_of, make_cell, module_of, setting_of
+    from fieldbo.mission.new.cell import control_set_of, make_cell, module_of, setting_of
+    from fieldbo.mission.new.trials import CellTable
     from fieldbo.tables.opening import open_table
 
     if options.sample_cost is not None and (options.module or options.control_set):
@@ -367,10 +358,12 @@ def _report(made: NewWorld, rows: str, assumed: Sequence[str] = ()) -> list[str]
     from fieldbo.mission.description import describe_parts_of_cost
     from fieldbo.mission.new.mission import one_sided
     from fieldbo.results.words import question_text
+    from fieldbo.world.world import digits_of
 
     field, mission, world = made.field, made.loaded, made.loaded.world
     values, truth = field.readings.values, world.truth(world.domain.sites)
-    unit = "" if world.quantity.unit in ("", "1") else f" {world.quantity.unit}"
+    digits = max(6, digits_of(float(values.max()), float(np.ptp(values))))
+    unit, shown = "" if world.quantity.unit in ("", "1") else f" {world.quantity.unit}", world.quantity.number
     if isinstance(mission.question, LevelSet):
         question = mission.question
         inside = np.mean(question.sign * truth >= question.sign * question.threshold)
@@ -392,14 +385,14 @@ def _report(made: NewWorld, rows: str, assumed: Sequence[str] = ()) -> list[str]
     unknown = ", costs to be learned" if mission.costs == "unknown" else ""
     return [
         f"world in {made.world}, mission in {made.mission}",
-        f"  {rows:<9} {len(values)}, {values.min():g} to {values.max():g}{unit}",
+        f"  {rows:<9} {len(values)}, {values.min():.{digits}g} to {values.max():.{digits}g}{unit}",
         *map(_format_note, notes),
         f"  fitted    length scales {', '.join(scales)}; noise sd {noise}",
         f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
         f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
         f"of the {rows}",
         *_describe_validation(made, unit),
-        f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit} {details}",
+        f"  truth     {shown(truth.min())} to {shown(truth.max())}{unit} {details}",
         *costs,
         f"  mission   {question_text(mission.question, world.quantity)} {mission.policy_kind}, battery "
         f"{mission.vehicles[0].battery:g} {world.cost_unit}{unknown}",

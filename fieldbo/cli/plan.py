@@ -356,7 +356,7 @@ def _price(
     mission: Mission, flights: Sequence[Flight], waypoints: Sequence[int]
 ) -> tuple[list[str], list[str], str]:
     """Return what each flight takes, by how much it exceeds the battery, and all the time limit, in words."""
-    from fieldbo.vehicles.mavlink.track import beyond_battery, beyond_time_limit, declared, in_words
+    from fieldbo.runs.flights import beyond_battery, beyond_time_limit, declared, in_words
 
     totals, beyond, whole_s = [], [], mission.vehicles[0].changes_s(len(flights))
     for flight, number in zip(flights, waypoints, strict=True):

@@ -30,8 +30,8 @@ from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import read_readings
 from fieldbo.tables.survey import survey_points
 from fieldbo.tables.table import Table
-from fieldbo.tables.text import bare
 from fieldbo.tables.times import IN_UTC, column_of_time, has_offset, times_in, times_of
+from fieldbo.tables.units import bare
 from fieldbo.world.fields.base import inside
 from fieldbo.world.raster import read_mean, value_column
 from fieldbo.world.world import World

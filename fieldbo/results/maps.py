@@ -11,6 +11,9 @@ They lie on the grid if the domain has one (NaN and -1 outside its region), else
 name CF does not allow gets a valid one, and its own as ``long_name``. For a log model ``mean`` and ``sd`` are
 those of the log-normal.
 
+In the file, gaps hold fill values that all programs know: not NaN, with which NCO computes no averages.
+Classes are no bytes, whose sign GDAL before 3.7 does not know. Units are those of UDUNITS: see `cf_units`.
+
 Where the domain has a CRS, ``crs`` describes it as CF's grid mapping, ``latitude`` and ``longitude`` give the
 sites in degrees, and rows run along northings, columns along eastings.
 """
@@ -35,6 +38,7 @@ from fieldbo.domain.axes import is_depth
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import crs_of
 from fieldbo.results.answers import PROBABILITY, Answer, LevelSetAnswer, OptimumAnswer
+from fieldbo.results.cf_units import with_units
 from fieldbo.results.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -84,11 +88,9 @@ def labelled(outcome: Outcome) -> Labelled:
         attributes |= {"reported_value": answer.reported_value, "reported_site": answer.reported.point}
     names = names_of([axis.name for axis in domain.axes], taken_by(domain))
     variables = {
-        name: _lay_out(domain, names, values, described)
+        name: _lay_out(domain, names, *_as_short(values, described))
         for name, (values, described) in layers(outcome.answer, outcome.failures).items()
     }
-    if "class" in variables:
-        variables["class"] = variables["class"]._replace(fill=np.int8(-1))
     coordinates = {name: _coordinate(domain, j, name) for j, name in enumerate(names)}
     maps = Labelled(variables, coordinates, attributes)
     return maps if domain.georeference is None else _georeference(maps, domain, names)
@@ -172,7 +174,8 @@ def _moments(answer: Answer, surface: AnySurface) -> Layers:
 
 
 def _classes(answer: LevelSetAnswer, surface: AnySurface) -> Layers:
-    name, threshold = answer.mission.world.quantity.name, f"{answer.user_threshold:g}"
+    quantity = answer.mission.world.quantity
+    name, threshold = quantity.name, quantity.number(answer.user_threshold)
     within, beyond = (">=", ">=") if answer.side == "above" else ("<=", ">")
     probability = surface.exceedance(answer.threshold)
     inside = probability >= 0.5
@@ -198,12 +201,23 @@ def _better(answer: OptimumAnswer, surface: AnySurface) -> Layers:
     return {"exceedance": (p, {"long_name": f"probability of {what}", "units": "1"})}
 
 
+def _as_short(values: NDArray[Any], attributes: dict[str, Any]) -> tuple[NDArray[Any], dict[str, Any]]:
+    """Return values and attributes with bytes as 16-bit numbers."""
+    small = {key: _short(value) for key, value in attributes.items() if isinstance(value, np.ndarray)}
+    return _short(values), {**attributes, **small}
+
+
+def _short(values: NDArray[Any]) -> NDArray[Any]:
+    return values.astype(np.int16) if values.dtype == np.int8 else values
+
+
 def _lay_out(
     domain: Domain, names: Sequence[str], values: NDArray[Any], attributes: dict[str, Any]
 ) -> Variable:
+    described, fill = with_units(attributes), None if values.dtype.kind == "f" else values.dtype.type(-1)
     if domain.shape is None:
-        return Variable(("site",), values, attributes)
-    return Variable(tuple(names), domain.on_grid(values), attributes)
+        return Variable(("site",), values, described, fill)
+    return Variable(tuple(names), domain.on_grid(values), described, fill)
 
 
 def taken_by(domain: Domain) -> tuple[str, ...]:
@@ -241,7 +255,7 @@ def _coordinate(domain: Domain, j: int, name: str) -> Variable:
 def attributes_of(domain: Domain, j: int) -> dict[str, Any]:
     """Return the CF attributes of coordinates along axis `j`."""
     axis = domain.axes[j]
-    attributes: dict[str, Any] = {"long_name": axis.name, "units": axis.unit}
+    attributes = with_units({"long_name": axis.name, "units": axis.unit})
     if axis.positive == "down":
         attributes |= {"positive": "down", "axis": "Z"}
     if is_depth(axis.name):
@@ -299,8 +313,8 @@ class Labelled:
             self.attributes,
         )
         for name, variable in self.variables.items():
-            if variable.fill is not None:
-                out[name].encoding["_FillValue"] = variable.fill
+            if (fill := fill_of(variable)) is not None:
+                out[name].encoding["_FillValue"] = fill
             if self.grid_mapping is not None:
                 out[name].encoding["grid_mapping"] = self.grid_mapping
         for name in self.coordinates:
@@ -338,6 +352,9 @@ class Labelled:
             for key, value in attributes.items():
                 setattr(stored, key, _as_stored(value))
             stored.data[...] = variable.values
+            fill = attributes.get("_FillValue")
+            if variable.values.dtype.kind == "f" and fill is not None:
+                stored.data[np.isnan(variable.values)] = fill
         out.flush()
         return content.getvalue()
 
@@ -350,9 +367,22 @@ class Labelled:
                 and set(coordinate.dimensions) <= set(variable.dimensions)
             )
         )
-        fill = variable.values.dtype.type(np.nan) if variable.values.dtype.kind == "f" else variable.fill
-        said = {"coordinates": beside or None, "_FillValue": fill, "grid_mapping": self.grid_mapping}
+        said = {
+            "coordinates": beside or None,
+            "_FillValue": fill_of(variable),
+            "grid_mapping": self.grid_mapping,
+        }
         return {**variable.attributes, **{key: value for key, value in said.items() if value is not None}}
+
+
+NO_NUMBER = 9.969209968386869e36
+"""What netCDF itself fills gaps of real numbers with."""
+
+
+def fill_of(variable: Variable) -> Any:
+    """Return what marks a gap in a variable; None if it has none."""
+    real = variable.values.dtype.kind == "f"
+    return variable.values.dtype.type(NO_NUMBER) if real else variable.fill
 
 
 def _as_stored(value: Any) -> Any:

@@ -20,8 +20,8 @@ from fieldbo.record.record import Record
 from fieldbo.record.store import record_file
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer, answer_of
 from fieldbo.results.plot.choices import format_of
+from fieldbo.results.plot.figures import interval95
 from fieldbo.results.plot.films import Film, Moment
-from fieldbo.results.plot.marks import interval95
 from fieldbo.results.result import Result
 from fieldbo.runs.replay import mission_of
 from fieldbo.runs.state import RunState

@@ -29,10 +29,9 @@ from fieldbo.messages import (
 from fieldbo.record.record import Record
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
-from fieldbo.runs.away import Away
 from fieldbo.runs.holds import Holds
 from fieldbo.runs.signals import unbroken
-from fieldbo.runs.state import RunState
+from fieldbo.runs.state import Away, RunState
 from fieldbo.runs.steer import Inbox
 from fieldbo.vehicles.base import Vehicle
 

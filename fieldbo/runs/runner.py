@@ -17,10 +17,9 @@ from fieldbo.record.record import Record
 from fieldbo.record.store import ORDERS, Row, record_file
 from fieldbo.results.curve import Step
 from fieldbo.results.result import Result
-from fieldbo.runs.away import Away
 from fieldbo.runs.loop import Loop
 from fieldbo.runs.replay import mission_of, replay
-from fieldbo.runs.state import RunState
+from fieldbo.runs.state import Away, RunState
 from fieldbo.vehicles.base import Simulated, Vehicle
 from fieldbo.vehicles.person import doubt_about_reading, earlier_values
 

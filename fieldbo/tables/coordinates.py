@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.errors import InputError
+from fieldbo.tables.measures import Measured, stated_unit
 from fieldbo.tables.table import Table
+from fieldbo.tables.units import Conversion, compass_of, conversion
 
 Direction = Literal["latitude", "longitude"]
 Bounds = tuple[float, float, float, float]
@@ -59,50 +62,47 @@ def parse(cell: str) -> Coordinate | None:
 
 
 def degrees_of(log: Table, name: str, direction: Direction) -> Array:
+    """Return the coordinates (n,) of a column in decimal degrees, as `read_degrees`, without its notes."""
+    return read_degrees(log, name, direction).numbers
+
+
+def read_degrees(log: Table, name: str, direction: Direction) -> Measured:
     """Return the coordinates (n,) of a column in decimal degrees; NaN where it is missing.
 
-    North and east are positive. A letter N, S, E or W may stand in the cell or in the column to the right.
-    NMEA's ddmm.mmmm is converted if a letter is given.
+    North and east are positive. A letter N, S, E or W may stand in the cell, in the column to the right, or
+    in the header: "Longitude (deg W)", "longitude_w". NMEA's ddmm.mmmm is converted if a letter is given or
+    the header says so, and so are radians and gons.
 
     Raises
     ------
     InputError
-        Most cells are no coordinates, a letter belongs to the other direction or contradicts a sign, or the
-        column holds ddmm.mmmm without letters.
+        Most cells are no coordinates, the header states a unit that is not known or none of angles, a letter
+        belongs to the other direction or contradicts a sign, or the column holds ddmm.mmmm and nothing says
+        so.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> cells = {"Longitude (deg W)": ("88.5", "88.51")}
+    >>> log = Table(Path("log.csv"), tuple(cells), {"Longitude (deg W)": "deg W"}, cells, np.array([2, 3]))
+    >>> read_degrees(log, "Longitude (deg W)", "longitude").numbers.tolist()
+    [-88.5, -88.51]
     """
+    header = _read_header(log, name, direction)
+    if header.change is not None:
+        return _convert(log, name, direction, header)
     parsed = [parse(cell) for cell in log.cells[name]]
-    present = [i for i, missing in enumerate(log.is_missing(name)) if not missing]
-    wrong = [i for i in present if parsed[i] is None]
-    if not present or len(wrong) > len(present) / 2:
-        row = wrong[0] if wrong else 0
-        raise InputError(
-            f"{log.cells[name][row]!r} is not a {direction}",
-            expected="decimal degrees such as -47.31, or degrees and minutes such as 47°18.6'N",
-            where=log.place(row, name),
-            fix=f"name the column of the {direction}",
-        )
+    _check_coordinates(log, name, direction, parsed)
     letters = _find_letters_beside(log, name, direction)
-    nmea = _is_nmea(log, name, direction, parsed)
+    nmea = header.in_minutes or _is_nmea(log, name, direction, parsed)
     degrees = np.full(len(log), np.nan)
     for row, found in enumerate(parsed):
         if found is None or found.degrees in log.missing or -found.degrees in log.missing:
             continue
         letter = found.letter or letters[row]
-        if letter and letter not in _LETTERS[direction]:
-            raise InputError(
-                f"{log.cells[name][row]!r} is not a {direction}",
-                expected=f"{' or '.join(_LETTERS[direction])}, for a {direction}",
-                where=log.place(row, name),
-                fix="exchange the columns of latitude and longitude",
-            )
-        if letter and found.sign == "-":
-            raise InputError(
-                f"{log.cells[name][row]!r} has a sign and {letter}",
-                expected="a sign, or a letter for north, south, east or west",
-                where=log.place(row, name),
-                fix="remove the signs, or the letters",
-            )
-        if nmea and not letter:
+        _check_letter(log, row, name, direction, found, letter, header)
+        letter = letter or header.letter
+        if nmea and found.plain and not letter and not header.in_minutes:
             raise InputError(
                 f"{log.cells[name][row]!r} looks like degrees and minutes (ddmm.mmmm, as in NMEA)",
                 expected=f"decimal degrees, or {' or '.join(_LETTERS[direction])} behind the number or in "
@@ -110,9 +110,169 @@ def degrees_of(log: Table, name: str, direction: Direction) -> Array:
                 where=log.place(row, name),
                 fix="convert them: degrees = dd + mm.mmmm / 60",
             )
-        whole = found.degrees // 100 + found.degrees % 100 / 60 if nmea else found.degrees
+        in_minutes = nmea and found.plain
+        whole = found.degrees // 100 + found.degrees % 100 / 60 if in_minutes else found.degrees
         degrees[row] = -whole if found.sign == "-" or letter in ("S", "W") else whole
-    return degrees
+    return Measured(degrees, _note_letter(name, direction, header) if header.letter in ("S", "W") else ())
+
+
+class _Header(NamedTuple):
+    """What the header says of a column of coordinates."""
+
+    letter: str = ""
+    """N, S, E or W; empty if it names none."""
+    change: Conversion | None = None
+    """How its unit becomes degrees; None for degrees."""
+    in_minutes: bool = False
+    """Whether it says ddmm.mmmm."""
+    unit: str = ""
+
+
+_IN_MINUTES = re.compile(r"d{2,3}\s*°?\s*mm[.,]?m*", re.IGNORECASE)
+_FORMAT = re.compile(
+    r"[-+±\s°'\"′″.,:/dmsnewDMSNEW]*|.*\b(decimal|nmea|dms|ddm|negative|positive)\b.*", re.IGNORECASE
+)
+_SIGNED = re.compile(r"negat|posit|minus|plus|[-+]\s*[nsew]\b|\b[nsew]\s*[-+]", re.IGNORECASE)
+_SIDES: dict[Direction, dict[str, str]] = {
+    "latitude": {
+        "n": "N",
+        "north": "N",
+        "nord": "N",
+        "s": "S",
+        "south": "S",
+        "süd": "S",
+        "sud": "S",
+        "sur": "S",
+    },
+    "longitude": {"e": "E", "east": "E", "ost": "E", "w": "W", "west": "W", "ouest": "W", "oeste": "W"},
+}
+
+
+def _read_header(log: Table, name: str, direction: Direction) -> _Header:
+    """Return what the header says of a column of coordinates.
+
+    Raises
+    ------
+    InputError
+        It states a unit that is not known, or none of angles.
+    """
+    stated = log.units.get(name) or ""
+    in_minutes = _IN_MINUTES.search(f"{name} {stated}") is not None
+    letter = _find_side(name, stated, direction)
+    is_format = _FORMAT.fullmatch(stated) and all(conversion(stated, unit) is None for unit in ("deg", "m"))
+    unit = None if is_format else stated_unit(log, name)
+    if unit is None or in_minutes or conversion(unit, "deg") == Conversion(Fraction(1)):
+        return _Header(letter, None, in_minutes)
+    change = conversion(unit, "deg")
+    if change is not None:
+        return _Header(letter, change, unit=unit)
+    is_length = conversion(unit, "m") is not None
+    raise InputError(
+        f"the unit {unit!r} of column {name} is {'a length' if is_length else 'not known'}",
+        expected=f"a {direction} in degrees",
+        where=f"{log.path}, column {name}",
+        fix="name columns in metres with --x and --y"
+        if is_length
+        else f"write the unit into the column's name, such as {direction.capitalize()} (deg)",
+    )
+
+
+def _find_side(name: str, stated: str, direction: Direction) -> str:
+    """Return the letter of the side that a header names; empty if it names none, or both."""
+    if _SIGNED.search(f"{name} {stated}"):
+        return ""
+    apart = re.sub(r"(?<=[a-zäöü])(?=[A-Z])", " ", f"{name} {stated}")
+    # The s at the end of "lats" is none, but that of "LatS" is.
+    apart = re.sub(
+        r"\b(lon|long|lng|longitude|lat|latitude)(?=([new]|north|south|east|west)\b)", r"\1 ", apart.lower()
+    )
+    sides = {_SIDES[direction].get(word, "") for word in re.split(r"[^a-zäöüß]+", apart)}
+    sides |= {compass_of(stated)} & set(_LETTERS[direction])
+    sides.discard("")
+    return sides.pop() if len(sides) == 1 else ""
+
+
+def _note_letter(name: str, direction: Direction, header: _Header) -> tuple[str, ...]:
+    side = {"W": "west", "S": "south"}[header.letter]
+    return (f"{name} counts {side} as positive: {direction}s are its numbers with a minus",)
+
+
+def _convert(log: Table, name: str, direction: Direction, header: _Header) -> Measured:
+    """Return the coordinates (n,) of a column in another unit than degrees."""
+    assert header.change is not None
+    numbers = log.numbers(name)
+    known = np.flatnonzero(np.isfinite(numbers))
+    degrees = header.change.of(log.cells[name], numbers)
+    most = 90.0 if direction == "latitude" else 360.0
+    if not len(known) or np.mean(np.abs(degrees[known]) > 1.001 * most) > 0.5:
+        row = int(known[np.argmax(np.abs(degrees[known]))]) if len(known) else 0
+        raise InputError(
+            f"{log.cells[name][row]!r} {header.unit} is not a {direction}",
+            expected=f"a {direction} in {header.unit}, as the header says",
+            where=log.place(row, name),
+            fix="correct the unit in the header, or the column",
+        )
+    notes = (f"{name} is converted from {header.unit} to degrees",)
+    if header.letter in ("S", "W"):
+        negative = np.flatnonzero(degrees < 0)
+        if len(negative):
+            raise _sign_and_side(log, int(negative[0]), name, header)
+        return Measured(-degrees, (*notes, *_note_letter(name, direction, header)))
+    return Measured(degrees, notes)
+
+
+def _check_coordinates(log: Table, name: str, direction: Direction, parsed: list[Coordinate | None]) -> None:
+    """Raise an `InputError` if most cells are no coordinates."""
+    present = [i for i, missing in enumerate(log.is_missing(name)) if not missing]
+    wrong = [i for i in present if parsed[i] is None]
+    if present and len(wrong) <= len(present) / 2:
+        return
+    row = wrong[0] if wrong else 0
+    raise InputError(
+        f"{log.cells[name][row]!r} is not a {direction}",
+        expected="decimal degrees such as -47.31, or degrees and minutes such as 47°18.6'N",
+        where=log.place(row, name),
+        fix=f"name the column of the {direction}",
+    )
+
+
+def _check_letter(
+    log: Table, row: int, name: str, direction: Direction, found: Coordinate, letter: str, header: _Header
+) -> None:
+    """Raise an `InputError` if the letter of a cell contradicts its column, its sign or the header."""
+    if letter and letter not in _LETTERS[direction]:
+        raise InputError(
+            f"{log.cells[name][row]!r} is not a {direction}",
+            expected=f"{' or '.join(_LETTERS[direction])}, for a {direction}",
+            where=log.place(row, name),
+            fix="exchange the columns of latitude and longitude",
+        )
+    if letter and found.sign == "-":
+        raise InputError(
+            f"{log.cells[name][row]!r} has a sign and {letter}",
+            expected="a sign, or a letter for north, south, east or west",
+            where=log.place(row, name),
+            fix="remove the signs, or the letters",
+        )
+    if header.letter in ("S", "W"):
+        if letter and letter != header.letter:
+            raise InputError(
+                f"{log.cells[name][row]!r} says {letter}, the header {header.letter}",
+                expected="a header that fits its cells",
+                where=log.place(row, name),
+                fix="correct the column's name, or the cells",
+            )
+        if found.sign == "-":
+            raise _sign_and_side(log, row, name, header)
+
+
+def _sign_and_side(log: Table, row: int, name: str, header: _Header) -> InputError:
+    return InputError(
+        f"{log.cells[name][row]!r} is negative, and the header says {header.letter}: it may be either side",
+        expected="a sign, or a header that names the side",
+        where=log.place(row, name),
+        fix=f"take {header.letter} out of the column's name if the sign is right, or remove the signs",
+    )
 
 
 def _find_letters_beside(log: Table, name: str, direction: Direction) -> tuple[str, ...]:

@@ -12,13 +12,18 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, counted
-from fieldbo.tables.coordinates import Bounds, degrees_of, swapped, unwrapped
+from fieldbo.tables.coordinates import Bounds, read_degrees, swapped, unwrapped
+from fieldbo.tables.marks import sentinel_doubts
+from fieldbo.tables.measures import Length, Measured, kind_of, lengths_of
 from fieldbo.tables.pooling import Pooled, joined, local_metres, thinned
 from fieldbo.tables.table import LEAST_READINGS, Table, fix_of_limit
 from fieldbo.tables.times import IN_UTC, Times, times_in
 
 _MANY = 0.05
 """Fraction of impossible positions above which something is wrong with the columns, not with single fixes."""
+
+_ZERO = 1e-20
+"""Degrees closer to 0 are none but a mark for a missing fix, such as -9.99e-29."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,14 +168,16 @@ def survey_points(
     value = log.column(value, "--value")
     where = _read_positions(log, lat=lat, lon=lon, x=x, y=y)
     columns = {**where.columns, "value": _read_numbers(log, value)}
+    about_depth: tuple[str, ...] = ()
     if depth is not None:
-        columns["depth"] = _read_numbers(log, log.column(depth, "--depth"))
+        depth = log.column(depth, "--depth")
+        columns["depth"], about_depth = _read_lengths(log, depth, "depth")
     columns |= {f"channel {each}": _read_numbers(log, log.column(each, "--channel")) for each in channels}
     noise = None if noise_sd is None else _read_numbers(log, log.column(noise_sd, "--noise"))
     clock, about_time = _read_times(log, time)
-    notes = [*log.notes, *about_time]
+    notes = [*log.notes, *where.notes, *about_depth, *about_time]
 
-    doubts = sentinel_doubts(columns["value"], value, log.missing)
+    doubts = _ask_about_marks(log, [value, depth, noise_sd, *channels])
     reasons = where.reasons(log, bounds, doubts) | {
         f"without a number for {value}": ~np.isfinite(columns["value"]),
         "without a depth": ~np.isfinite(columns.get("depth", np.zeros(len(log)))),
@@ -212,9 +219,10 @@ def survey_points(
 
 
 class _Metres(NamedTuple):
-    """Positions in metres, by the axis."""
+    """Positions in metres, by the axis, and what was done to them."""
 
     columns: dict[str, Array]
+    notes: tuple[str, ...]
 
     def reasons(self, log: Table, bounds: Bounds | None, doubts: list[str]) -> dict[str, NDArray[np.bool_]]:
         """Return which rows (n,) have no usable position, by the reason."""
@@ -228,9 +236,10 @@ class _Metres(NamedTuple):
 
 
 class _Degrees(NamedTuple):
-    """Positions in degrees, by the axis, and the names of their columns."""
+    """Positions in degrees, by the axis, what was done to them, and the names of their columns."""
 
     columns: dict[str, Array]
+    notes: tuple[str, ...]
     lat: str
     lon: str
 
@@ -254,7 +263,7 @@ class _Degrees(NamedTuple):
             _check_possible(log, y, x, impossible, self.lat, self.lon)
         return {
             "without a position": ~placed,
-            "without a fix (position 0, 0)": (y == 0) & (x == 0),
+            "without a fix (position 0, 0)": (np.abs(y) < _ZERO) & (np.abs(x) < _ZERO),
             "at an impossible position": impossible & (doubt is None),
         }
 
@@ -271,7 +280,11 @@ def _read_positions(
     """Return the positions of a log, in degrees or in metres."""
     if x is not None:
         axes = {"x": x} if y is None else {"x": x, "y": y}
-        return _Metres({axis: _read_numbers(log, log.column(n, f"--{axis}")) for axis, n in axes.items()})
+        names = {axis: log.column(name, f"--{axis}") for axis, name in axes.items()}
+        read = {axis: _read_lengths(log, name, kind_of(name)) for axis, name in names.items()}
+        return _Metres(
+            {axis: numbers for axis, (numbers, _) in read.items()}, sum((n for _, n in read.values()), ())
+        )
     if lat is None or lon is None:
         raise InputError(
             "the columns of the positions are missing",
@@ -279,8 +292,21 @@ def _read_positions(
             where="survey_points",
         )
     lat, lon = log.column(lat, "--lat"), log.column(lon, "--lon")
-    columns = {"lat": degrees_of(log, lat, "latitude"), "lon": degrees_of(log, lon, "longitude")}
-    return _Degrees(columns, lat, lon)
+    y_read, x_read = read_degrees(log, lat, "latitude"), read_degrees(log, lon, "longitude")
+    columns = {"lat": y_read.numbers, "lon": x_read.numbers}
+    return _Degrees(columns, (*y_read.notes, *x_read.notes), lat, lon)
+
+
+def _read_lengths(log: Table, name: str, kind: Length) -> Measured:
+    """Return a column of positions or depths (n,) in metres, and notes."""
+    _read_numbers(log, name)  # checks its cells
+    return lengths_of(log, name, kind)
+
+
+def _ask_about_marks(log: Table, names: Sequence[str | None]) -> list[str]:
+    """Return a question for each number in columns that may stand for no value."""
+    columns = [log.column(name) for name in names if name is not None]
+    return [doubt for name in columns for doubt in sentinel_doubts(log.numbers(name), name, log.missing)]
 
 
 def _read_numbers(log: Table, name: str) -> Array:
@@ -327,8 +353,7 @@ def _read_times(log: Table, name: str | None) -> tuple[Times | None, list[str]]:
             expected="times such as 2024-05-01T12:30:00Z, 1.5.2024 12:30, 12:30:00 or seconds since 1970",
             where=log.place(row, name),
         )
-    says_utc = any(zone in f"{name} {log.units.get(name, '')}".lower() for zone in ("utc", "gmt"))
-    in_utc = [IN_UTC] if times.absolute and not times.offsets and not says_utc else []
+    in_utc = [IN_UTC] if times.absolute and not times.offsets else []
     return times, [*times.notes, *in_utc]
 
 
@@ -376,52 +401,7 @@ def _select_usable(
     return np.flatnonzero(kept), notes
 
 
-_NINES = re.compile(r"-?9{2,}(\.9+)?|-?9\.9{2,}")
-_OTHERS = frozenset({-32768.0, 32767.0, 65535.0, 1e30, -1e30, 1e32, 1e34, 1e35, 1e36, 1e37, -8888.0, -7777.0})
 _LIMIT = re.compile(r"[<>≤≥]=?\s*\d.*")
-_FAR = 5.0
-"""Distance from all other values, in ranges of these, at which such a number is suspect."""
-
-
-def sentinel_doubts(values: Array, name: str, known: Sequence[float] = ()) -> list[str]:
-    """Return a question for each number, such as -9999, that may stand for no value.
-
-    It is a usual code, and lies by itself, far outside the range of the other values.
-
-    Parameters
-    ----------
-    values : (n,) array
-    name : str
-        Column of the values.
-    known : sequence of float
-        Numbers already known to stand for no value.
-
-    Examples
-    --------
-    >>> sentinel_doubts(np.array([4.1, -999.0, 5.2, 4.4, -999.0]), "temp")[0][:40]
-    'temp is -999 in 2 rows and else between '
-    >>> sentinel_doubts(np.array([98.0, 99.0, 95.0]), "saturation")
-    []
-    """
-    finite = values[np.isfinite(values)]
-    numbers, counts = np.unique(finite, return_counts=True)
-    codes = np.array([_is_code(number) and number not in known for number in numbers], dtype=bool)
-    real = numbers[~codes]
-    if not len(real):
-        return []
-    low, high = float(real.min()), float(real.max())
-    doubts = []
-    for number, count in zip(numbers[codes], counts[codes], strict=True):
-        if max(low - number, number - high) > _FAR * max(high - low, 1e-9 * abs(number)):
-            doubts.append(
-                f"{name} is {number:g} in {counted(int(count), 'row')} and else between {low:g} and "
-                f"{high:g}; does it stand for no value? Then add --missing {number:g}"
-            )
-    return doubts
-
-
-def _is_code(number: float) -> bool:
-    return number in _OTHERS or _NINES.fullmatch(f"{number:.10g}") is not None
 
 
 def check_limits(log: Table, name: str) -> None:

@@ -1,5 +1,3 @@
-from .links import LinkContract as LinkContract
-from .links import SteppedClock as SteppedClock
 from .policies import PolicyContract as PolicyContract
 from .policies import UnknownCostContract as UnknownCostContract
 from .small import carried_out as carried_out
@@ -9,5 +7,7 @@ from .small import small_chain as small_chain
 from .small import small_mission as small_mission
 from .small import small_world as small_world
 from .small import state as state
+from .vehicles import LinkContract as LinkContract
+from .vehicles import SteppedClock as SteppedClock
 from .vehicles import VehicleContract as VehicleContract
 from .worlds import WorldContract as WorldContract

@@ -26,6 +26,7 @@ from fieldbo.domain.sensor import Level, Sensor
 from fieldbo.errors import InputError
 from fieldbo.messages import EndReason
 from fieldbo.mission.mission import Mission
+from fieldbo.mission.new.mission import LevelSetMission
 from fieldbo.mission.new.survey import Survey, make_world
 from fieldbo.mission.vehicle_spec import VehicleSpec
 from fieldbo.policies.baselines import GCHK, Lawnmower, MaximumVariance, Random, Straddle
@@ -494,11 +495,14 @@ def test_a_new_world_asks_for_the_set_below(said, survey):
 
 def test_the_default_quantile_of_a_new_world_depends_on_the_side(survey):
     for name, side, quantile in (("low", "below", 0.3), ("high", "above", 0.7)):
-        made = make_world(name, Survey(Path("s.csv"), "x", "oxygen", "y", side=side))
+        made = make_world(
+            name, Survey(Path("s.csv"), ("x", "y"), "oxygen", mission=LevelSetMission(side=side))
+        )
         assert made.loaded.question.side == side
         assert made.loaded.question.threshold == pytest.approx(np.quantile(survey, quantile), rel=1e-3)
         assert ("side" in made.mission.read_text()) == (side == "below")
-    made = make_world("half", Survey(Path("s.csv"), "x", "oxygen", "y", side="below", quantile=0.5))
+    asked = LevelSetMission(side="below", quantile=0.5)
+    made = make_world("half", Survey(Path("s.csv"), ("x", "y"), "oxygen", mission=asked))
     assert made.loaded.question.threshold == pytest.approx(np.median(survey), rel=1e-3)
 
 

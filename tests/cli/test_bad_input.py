@@ -539,7 +539,7 @@ SURVEY = ("--csv", "s.csv", "--x", "x", "--y", "y", "--value", "v")
         ("", (), "''"),
         ("tiny", (), "worlds/tiny"),
         ("w", ("--y", "why"), "did you mean 'y'?"),
-        ("w", ("--y", "x"), "where: --x and --y"),
+        ("w", ("--y", "x"), "--x and --y both name the column"),
         ("w", ("--csv", "q.csv"), "q.csv"),
         ("w", ("--csv", "worlds"), "where: worlds"),
         ("w", ("--quantile", "2"), "where: --quantile"),

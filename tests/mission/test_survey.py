@@ -10,12 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import shapely
+from pyproj import Transformer
 
 import fieldbo
 from fieldbo.belief.model import Model
 from fieldbo.errors import InputError
 from fieldbo.mission.new import writer
 from fieldbo.mission.new.mission import LevelSetMission, make_mission
+from fieldbo.mission.new.place import Extent, outline_of
 from fieldbo.mission.new.survey import Survey, make_world
 
 
@@ -87,7 +90,8 @@ def test_the_meuse_survey_becomes_a_world_whose_mission_runs(said):
     assert float(error) < 0.75 * zinc.std()
     assert 80 <= int(share) <= 98
     assert {p.name for p in Path("worlds/meuse").iterdir()} == {"world.toml", "README.md", "readings.csv"}
-    assert Path("worlds/meuse/readings.csv").read_bytes() == meuse.read_bytes()
+    kept = np.loadtxt("worlds/meuse/readings.csv", delimiter=",", skiprows=1)
+    assert np.array_equal(kept, np.loadtxt(meuse, delimiter=",", skiprows=1, usecols=(0, 1, 5)))
     assert "155 readings" in Path("worlds/meuse/README.md").read_text()
 
     world = fieldbo.load_world("meuse")
@@ -167,9 +171,9 @@ def test_a_transect_has_a_noise_column_and_channels_that_come_back_with_readings
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", " "], ids=["comma", "semicolon", "tab", "blank"])
 def test_delimiters_and_a_byte_order_mark_make_no_difference(delimiter, bom):
     transect()
-    plain = make_world("plain", Survey(Path("s.csv"), "along", "chl", "depth", channels=("oxygen",)))
+    plain = make_world("plain", Survey(Path("s.csv"), ("along", "depth"), "chl", channels=("oxygen",)))
     transect(delimiter, bom)
-    made = make_world("other", Survey(Path("s.csv"), "along", "chl", "depth", channels=("oxygen",)))
+    made = make_world("other", Survey(Path("s.csv"), ("along", "depth"), "chl", channels=("oxygen",)))
     for name in ("sites", "values"):
         assert np.array_equal(getattr(made.field.readings, name), getattr(plain.field.readings, name))
     gaps = [np.isnan(w.field.readings.channels["oxygen"]) for w in (plain, made)]
@@ -183,11 +187,66 @@ def test_repeated_sites_are_pooled_and_reported(said):
     twice = ["200", "5", "3.1", "20", "9"]
     n = transect(noise=False, extra=[twice, twice])
     text = said("new", "world", "lake", *CHL)
-    assert f"note      2 of {n} readings repeat a site" in text
+    assert f"note      {n} readings are pooled to {n - 1}: at most one per 1.5 m along the track" in text
+    assert "note      1 station within 0.75 m of another one pooled with it" in text
+    assert f"readings  {n - 2}," in text
+    assert "repeat a site" not in said("check", "lake")
+    with Path("worlds/lake/readings.csv").open("a") as readings:
+        readings.write("200.0,5.0,3.1\n200.0,5.0,3.1\n")
     assert f"2 of {n} readings repeat a site" in said("check", "lake")
     said("run", "lake", "--set", "agent.max_steps=1", "--out", "r")
     notes = json.loads(Path("r/summary.json").read_text())["notes"]
     assert any("readings repeat a site" in note for note in notes)
+
+
+def bursts():
+    """Write a boat's log, in degrees and in metres: stations of five rows each, which are not in order."""
+    to_metres = Transformer.from_crs("EPSG:4326", "EPSG:32632", always_xy=True)
+    rng, rows = np.random.default_rng(5), []
+    for i in range(24):
+        lat, lon = 47.3 + 0.002 * (i // 6), 8.5 + 0.003 * (i % 6)
+        for k in range(5):
+            at = (lat + 1e-7 * k, lon)
+            value = "-999" if k == 4 else f"{10 + np.sin(i) + 0.1 * rng.standard_normal():.3f}"
+            value = {(3, 1): "", (4, 2): "fault"}.get((i, k), value)
+            place = (*at, *map(repr, to_metres.transform(at[1], at[0])))
+            rows.append((f"2024-05-01T12:{i:02}:{k:02}Z", *map(str, place), value, f"{k}.5"))
+    rows = [rows[i] for i in rng.permutation(len(rows))]
+    names = ["time", "lat", "lon", "east (m)", "north (m)", "chl (ug/l)", "temp"]
+    Path("log.csv").write_text("\n".join(map(",".join, [names, *rows])))
+
+
+def test_a_log_in_metres_is_pooled_sorted_and_cleaned_like_one_in_degrees():
+    bursts()
+    options = {"time": "time", "missing": (-999.0,), "channels": ("temp",)}
+    degrees = Survey(Path("log.csv"), ("lat", "lon"), "chl", "degrees", Extent(), **options).read()
+    for extent in (None, Extent(crs="EPSG:32632")):
+        metres = Survey(Path("log.csv"), ("east", "north"), "chl", "metres", extent, **options).read()
+        assert metres.readings.values.tolist() == degrees.readings.values.tolist()
+        assert metres.readings.lines == degrees.readings.lines
+        assert metres.readings.channels["temp"].tolist() == degrees.readings.channels["temp"].tolist()
+        assert (metres.pooled, metres.unit, metres.axes) == (4.0, "ug/l", ["east", "north"])
+        assert "rows are sorted by time" in metres.notes
+        assert any("26 rows without a number for chl (ug/l) left out" in note for note in metres.notes)
+        assert len(metres.notes) == len(degrees.notes)
+
+
+def test_a_log_in_metres_has_its_doubtful_numbers_asked_about():
+    bursts()
+    with pytest.raises(InputError, match=r"-999 in 24 rows .* Then add --missing -999"):
+        Survey(Path("log.csv"), ("east", "north"), "chl").read()
+
+
+def test_readings_of_a_new_world_are_kept_to_the_last_digit(said):
+    x = np.arange(30) / 7.0
+    values = 1900.0 + np.sin(x) / 30
+    rows = [f"{a!r},{b!r}" for a, b in np.column_stack([x, values]).tolist()]
+    Path("s.csv").write_text("\n".join(["s (m),v (hPa)", *rows]))
+    said("new", "world", "line", "--csv", "s.csv", "--x", "s", "--value", "v")
+    world = fieldbo.load_world("line")
+    assert world.field.readings.values.tolist() == values.tolist()
+    assert world.field.readings.sites[:, 0].tolist() == x.tolist()
+    assert (world.domain.axes[0].name, world.quantity.label) == ("s", "v (hPa)")
 
 
 def test_what_a_world_was_fitted_to_is_said_of_the_world_and_not_of_a_run(said, monkeypatch):
@@ -217,7 +276,7 @@ def test_a_survey_along_a_line_becomes_a_world_of_one_axis(said):
 
 def test_the_mission_of_a_new_world_starts_inside_it(monkeypatch):
     transect()
-    made = make_world("lake", Survey(Path("s.csv"), "along", "chl", "depth"), Path("below/here"))
+    made = make_world("lake", Survey(Path("s.csv"), ("along", "depth"), "chl"), Path("below/here"))
     assert made.world == Path("below/here/worlds/lake")
     monkeypatch.chdir("below/here")
     mission = fieldbo.load_mission("lake")
@@ -261,7 +320,7 @@ def test_the_noise_of_a_log_world_is_that_of_a_median_reading(noise):
     sd = 0.1 * true
     rows = zip(x, true + sd * rng.standard_normal(120), sd, strict=True)
     Path("s.csv").write_text("\n".join(["s,v,sd", *(f"{a},{b:.5f},{c:.5f}" for a, b, c in rows)]))
-    made = make_world("log", Survey(Path("s.csv"), "s", "v", noise_sd=noise, transform="log"))
+    made = make_world("log", Survey(Path("s.csv"), ("s",), "v", noise_sd=noise, transform="log"))
     expected = np.sqrt(np.mean(sd**2)) if noise else 0.1 * np.median(true)
     assert made.loaded.world.sensor.noise_sd == pytest.approx(expected, rel=0.25)
 
@@ -275,7 +334,7 @@ def test_nothing_is_half_written_when_the_new_world_can_t_be_loaded(monkeypatch)
 
     monkeypatch.setattr(writer, "load_mission", broken)
     with pytest.raises(InputError, match="the mission is wrong") as caught:
-        make_world("lake", Survey(Path("s.csv"), "along", "chl", "depth"))
+        make_world("lake", Survey(Path("s.csv"), ("along", "depth"), "chl"))
     assert ".new-" not in str(caught.value), "no place that is gone by then"
     assert "s.csv" in str(caught.value)
     assert [p.name for p in Path().iterdir()] == ["s.csv"]
@@ -289,14 +348,14 @@ def test_nothing_is_half_written_when_the_disk_is_full(monkeypatch):
 
     monkeypatch.setattr(writer, "write_whole", full)
     with pytest.raises(InputError, match="No space left on device"):
-        make_world("lake", Survey(Path("s.csv"), "along", "chl", "depth"))
+        make_world("lake", Survey(Path("s.csv"), ("along", "depth"), "chl"))
     assert [p.name for p in Path().iterdir()] == ["s.csv"]
 
 
 def test_negative_depths_are_rejected_and_leave_no_trace():
     Path("s.csv").write_text("\n".join(["along,depth,v", *(f"{i},{-1 - i % 3},{i % 4}" for i in range(9))]))
-    with pytest.raises(InputError, match="a depth is negative") as caught:
-        make_world("lake", Survey(Path("s.csv"), "along", "v", "depth"))
+    with pytest.raises(InputError, match="depths are negative in column depth") as caught:
+        make_world("lake", Survey(Path("s.csv"), ("along", "depth"), "v"))
     assert "s.csv" in str(caught.value)
     assert [p.name for p in Path().iterdir()] == ["s.csv"]
 
@@ -312,7 +371,7 @@ def test_a_survey_unfit_for_a_world_is_rejected_and_leaves_no_trace(header, row,
     Path("s.csv").write_text("\n".join([header, *(row(i) for i in range(12))]))
     x, y, v = header.split(",")
     with pytest.raises(InputError, match=said):
-        make_world("odd", Survey(Path("s.csv"), x, v, y))
+        make_world("odd", Survey(Path("s.csv"), (x, y), v))
     assert [p.name for p in Path().iterdir()] == ["s.csv"]
 
 
@@ -320,7 +379,7 @@ def test_a_survey_unfit_for_a_world_is_rejected_and_leaves_no_trace(header, row,
 def test_a_depth_by_any_name_makes_a_transect_that_points_down(column):
     rows = (f"{10 * (i % 6)},{i // 6},{1 + i % 5}" for i in range(24))
     Path("s.csv").write_text("\n".join([f"along,{column},v", *rows]))
-    axis = make_world("deep", Survey(Path("s.csv"), "along", "v", column)).loaded.world.domain.axes[1]
+    axis = make_world("deep", Survey(Path("s.csv"), ("along", column), "v")).loaded.world.domain.axes[1]
     assert (axis.name, axis.positive, axis.low) == (column, "down", 0.0)
 
 
@@ -330,9 +389,11 @@ def test_a_large_survey_is_fitted_to_some_readings_and_reports_it():
     values = np.sin(x / 20) + np.cos(y / 30) + 0.05 * rng.standard_normal(600)
     rows = (",".join(f"{v:.4f}" for v in row) for row in zip(x, y, values, strict=True))
     Path("s.csv").write_text("\n".join(["x,y,v", *rows]))
-    made = make_world("large", Survey(Path("s.csv"), "x", "v", "y"))
+    made = make_world("large", Survey(Path("s.csv"), ("x", "y"), "v"))
     (note,) = made.field.details
-    assert "fitted to 400 of its 600 readings" in note
+    n = len(made.field.readings.values)  # some of those that follow each other are close, and pooled
+    assert 570 < n <= 600
+    assert f"fitted to 400 of its {n} readings" in note
     assert made.field.loo_rmse < 0.07
 
 
@@ -413,3 +474,83 @@ def test_a_folder_that_is_no_world_is_not_replaced(command):
     code, _, error = command("new", "world", "lake", *CHL, "--replace")
     assert code != 0
     assert "worlds/lake is no world" in error
+
+
+def scattered(values, columns="x,y,v"):
+    """Write a survey of 400 m by 300 m with these values."""
+    places = np.random.default_rng(1).uniform([0, 0], [400, 300], (len(values), 2))
+    rows = [f"{x!r},{y!r},{v!r}" for (x, y), v in zip(places.tolist(), values.tolist(), strict=True)]
+    Path("s.csv").write_text("\n".join([columns, *rows]))
+    return places
+
+
+METRES = ("--csv", "s.csv", "--x", "x", "--y", "y", "--value", "v")
+
+
+def test_a_small_range_on_a_large_offset_keeps_its_digits(said):
+    places = np.random.default_rng(1).uniform([0, 0], [400, 300], (60, 2))
+    values = 1897.25 + 0.04 * np.sin(places[:, 0] / 80)
+    scattered(values)
+    text = said("new", "world", "level", *METRES, "--fitted-model")
+    mission = fieldbo.load_mission("level")
+    assert mission.question.threshold == np.quantile(values, 0.7)
+    assert 0.1 < np.mean(mission.world.truth(mission.world.domain.sites) >= mission.question.threshold) < 0.6
+    assert abs(mission.model.mean - 1897.25) < 0.04
+    shown = f"{mission.question.threshold:.8g}"
+    assert f"where is v at or above {shown}?" in text
+    assert f'title = "Where is v at or above {shown}?"' in Path("missions/level.toml").read_text()
+    assert f"readings  60, {values.min():.8g} to {values.max():.8g}" in text
+
+
+@pytest.mark.parametrize(("side", "threshold"), [("above", 0.5), ("below", 0.5)])
+def test_the_threshold_of_counts_that_are_mostly_zero_is_one_of_the_others(said, side, threshold):
+    scattered(np.array([0.0] * 30 + [0.3, 0.5, 0.5, 0.6, 1.0]))
+    text = said("new", "world", "stars", *METRES, "--side", side)
+    assert "note      86% of the readings are 0: the threshold is the median of the others, 0.5;" in text
+    assert fieldbo.load_mission("stars").question.threshold == threshold
+
+
+def test_a_quantile_that_every_reading_reaches_is_refused(command):
+    scattered(np.array([0.0] * 30 + [0.3, 0.5, 0.5, 0.6, 1.0]))
+    code, _, error = command("new", "world", "stars", *METRES, "--quantile", "0.7")
+    assert code == 2
+    assert "the quantile 0.7 is the least reading, 0: every reading is at or above it" in error
+    assert "86% of the readings are 0" in error
+    assert not Path("worlds").exists()
+
+
+def test_a_threshold_that_is_the_detection_limit_of_most_readings_is_another_one():
+    values = np.array([2.0] * 30 + [3.0, 4.0, 5.0])
+    threshold, note = LevelSetMission().threshold_of(values)
+    assert threshold == 4.0
+    assert "91% of the readings are 2, the least" in note
+    assert LevelSetMission(side="below").threshold_of(-values).value == -4.0
+    assert LevelSetMission(threshold=2.0).threshold_of(values) == (2.0, "")
+
+
+def test_heavy_tailed_values_are_modelled_on_a_log_scale_unless_told_otherwise(said):
+    values = np.exp(np.linspace(-4, 4, 60) ** 3 / 20)
+    scattered(values)
+    text = said("new", "world", "tail", *METRES)
+    assert "logarithms are less skewed" in text
+    assert "of the log" in text
+    assert fieldbo.load_mission("tail").model.transform == "log"
+    text = said("new", "world", "plain", *METRES, "--transform", "none")
+    assert "less skewed" not in text
+    assert fieldbo.load_mission("plain").model.transform == "none"
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 2e-5, 1e-6])
+@pytest.mark.parametrize("offset", [0.0, 5e5])
+def test_the_outline_of_a_survey_of_any_size_holds_every_station(scale, offset):
+    sites = offset + scale * np.random.default_rng(3).uniform(0, 400, (70, 2))
+    outline = shapely.Polygon(outline_of(sites))
+    assert outline.is_valid
+    assert shapely.covers(outline, shapely.points(sites)).all()
+    assert np.allclose(outline.bounds, shapely.MultiPoint(sites).bounds, rtol=0, atol=1e-9 * scale)
+
+
+def test_the_outline_of_a_survey_in_metres_has_few_decimals():
+    corners = np.array(outline_of(np.random.default_rng(3).uniform(0, 400, (70, 2))))
+    inner = (corners > corners.min(axis=0)) & (corners < corners.max(axis=0))
+    assert (np.round(corners, 3) == corners)[inner].all()

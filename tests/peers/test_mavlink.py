@@ -34,11 +34,10 @@ from fieldbo.mission.load import load_mission
 from fieldbo.runs.runner import run as simulate
 from fieldbo.testing import VehicleContract
 from fieldbo.vehicles.load import recorded_settings, vehicle_of
-from fieldbo.vehicles.mavlink.flight_plan import plan_file, waypoints
+from fieldbo.vehicles.mavlink.flight_plan import Track, plan_file, waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.link import Mavlink
 from fieldbo.vehicles.mavlink.settings import Fence
-from fieldbo.vehicles.mavlink.track import Track
 from fieldbo.vehicles.remote.link import (
     ChannelReport,
     Goal,

@@ -28,7 +28,7 @@ from fieldbo.pages.plane import plane_of
 from fieldbo.policies.baselines import Random
 from fieldbo.policies.contract import Decision, Policy
 from fieldbo.results.curve import Scorer, Step
-from fieldbo.results.plot.marks import optimum_marks
+from fieldbo.results.plot.figures import optimum_marks
 from fieldbo.results.report import _stated
 from fieldbo.results.result import Result
 from fieldbo.results.truth import Place, truth_of

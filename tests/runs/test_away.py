@@ -43,7 +43,7 @@ def set_clock(monkeypatch):
             def now(cls, tz=UTC):
                 return datetime.now(tz) + timedelta(seconds=seconds)
 
-        monkeypatch.setattr("fieldbo.runs.away.datetime", Shown)
+        monkeypatch.setattr("fieldbo.runs.state.datetime", Shown)
 
     return by
 

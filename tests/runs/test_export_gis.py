@@ -1,7 +1,10 @@
 """Exports for a GIS, read back by GDAL, PROJ and an XML parser, lie where the run was and hold its values."""
 
 import json
+import re
+import sqlite3
 import sys
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree as ET
@@ -283,6 +286,25 @@ def test_a_geotiff_is_north_up_in_the_crs_of_the_world(name, crs, request, tmp_p
             assert raster.tags()["run"] == "survey-1"
 
 
+def test_the_classes_of_a_geotiff_have_names_and_few_entries_in_a_legend(square, tmp_path):
+    export(square, ["geotiff"], tmp_path)
+
+    names = ["below", "above", "not inspected"]
+    band = ET.parse(tmp_path / "class.tif.aux.xml").getroot().find("PAMRasterBand[@band='1']")
+    assert [name.text for name in band.findall("CategoryNames/Category")] == names
+    rows = band.findall("GDALRasterAttributeTable/Row")
+    assert [[cell.text for cell in row] for row in rows] == [[str(k), name] for k, name in enumerate(names)]
+    palette = (
+        ET.parse(tmp_path / "class.qml").getroot().findall(".//rasterrenderer/colorPalette/paletteEntry")
+    )
+    assert [(entry.get("value"), entry.get("label")) for entry in palette] == [
+        (str(k), name) for k, name in enumerate(names)
+    ]
+    with rasterio.open(tmp_path / "class.tif") as file:
+        colours = file.colormap(1)
+    assert [entry.get("color") for entry in palette] == [f"#{bytes(colours[k][:3]).hex()}" for k in range(3)]
+
+
 def test_the_classes_of_a_geotiff_are_those_of_the_maps_and_have_colours(square, tmp_path):
     recorded = read_run(square)
     export(square, ["geotiff"], tmp_path)
@@ -546,6 +568,16 @@ def test_a_geopackage_holds_the_layers_of_the_other_formats_in_the_crs_of_the_wo
             np.testing.assert_allclose(seconds, [time.timestamp() for time in when], atol=1e-3)
 
 
+def test_a_geopackage_is_of_a_version_that_older_programs_know_and_has_times_in_utc(bay, tmp_path):
+    export(bay, ["gpkg"], tmp_path)
+
+    with closing(sqlite3.connect(tmp_path / "run.gpkg")) as file:
+        assert file.execute("PRAGMA user_version").fetchone() == (10200,)
+        times = [time for (time,) in file.execute("SELECT time FROM readings")]
+    assert times
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", time) for time in times)
+
+
 def test_the_local_crs_of_a_frame_is_metric_and_lies_at_the_origin(bay, tmp_path):
     export(bay, ["gpkg"], tmp_path)
 
@@ -642,7 +674,8 @@ def test_the_track_is_where_the_vehicle_was_in_the_order_of_time(any_run, tmp_pa
     root = ET.parse(tmp_path / "path.gpx").getroot()
 
     points = root.findall(".//g:trkpt", GPX)
-    known = [time for time in times(points) if time is not None]
+    known = times(points)
+    assert None not in known, "gpsbabel and gpxpy drop points without a time"
     assert known == sorted(known)
     assert known[0] == recorded.began.astimezone(UTC).replace(microsecond=known[0].microsecond)
     there = places(points)
@@ -651,6 +684,21 @@ def test_the_track_is_where_the_vehicle_was_in_the_order_of_time(any_run, tmp_pa
         assert metres_apart(there, np.broadcast_to(place, there.shape)).min() < CENTIMETRE
     line, path = shapely.LineString(there), shapely.LineString(driven)
     assert shapely.hausdorff_distance(line, path) * 111_000 < CENTIMETRE
+
+
+def test_a_vehicle_passes_the_bends_of_its_route_at_one_speed_after_it_left(bay, tmp_path):
+    recorded = read_run(bay)
+    export(bay, ["gpx"], tmp_path)
+    points = ET.parse(tmp_path / "path.gpx").getroot().findall(".//g:trkpt", GPX)
+
+    known = {site.tobytes() for site, seconds in track(recorded, 0) if seconds is not None}
+    bends = [k for k, (site, _) in enumerate(track(recorded, 0)) if site.tobytes() not in known]
+    there, when = places(points), [time.timestamp() for time in times(points)]
+    assert bends, "no route bends"
+    for k in bends:
+        before, after = metres_apart(there[k], there[k - 1])[0], metres_apart(there[k + 1], there[k])[0]
+        speeds = before / (when[k] - when[k - 1]), after / (when[k + 1] - when[k])
+        assert speeds[0] == pytest.approx(speeds[1], rel=1e-3)
 
 
 def test_positions_reported_on_the_way_are_on_the_track(tmp_path):
@@ -732,6 +780,30 @@ def test_a_kml_file_has_coloured_classes_and_places_by_name(square, tmp_path):
     assert metres_apart(points, degrees_of(recorded, recorded.result.sites)).max() < CENTIMETRE
 
 
+def test_numbers_in_a_kml_file_are_numbers(square, tmp_path):
+    recorded = read_run(square)
+    export(square, ["kml"], tmp_path)
+
+    _, rows, _ = layer(tmp_path / "run.kml", "contours")
+    (threshold,) = [row for row in rows if row["is_threshold"]]
+    assert threshold["level"] == 0.3
+    assert len(rows) > 1
+    _, rows, _ = layer(tmp_path / "run.kml", "classes")
+    assert all(isinstance(float(row["area_m2"]), float) and row["threshold"] == 0.3 for row in rows)
+    root = ET.parse(tmp_path / "run.kml").getroot()
+    ids = [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    types = {
+        (schema.get("name"), field.get("name")): field.get("type")
+        for schema in root.findall(".//k:Schema", KML)
+        for field in schema
+    }
+    assert types["contours", "level"] == types["places", "value"] == "double"
+    assert (types["contours", "is_threshold"], types["routes", "vehicle"]) == ("bool", "int")
+    values = root.findall(".//k:SimpleData[@name='value']", KML)
+    np.testing.assert_array_equal([float(value.text) for value in values], recorded.result.values)
+
+
 def test_a_vertical_section_has_a_path_but_no_map_of_the_ground(tmp_path):
     domain = """kind = "grid"
 axes = [
@@ -774,9 +846,37 @@ def test_the_netcdf_map_of_a_grid_opens_in_a_gis(square, tmp_path):
     with rasterio.open(f"netcdf:{tmp_path / 'map.nc'}:mean") as file:
         assert CRS.from_wkt(file.crs.to_wkt()) == CRS.from_user_input(UTM)
         assert file.transform.e == -12.0
-        mean = file.read(1)
+        mean = file.read(1, masked=True).filled(np.nan)
     np.testing.assert_array_equal(mean, recorded.result.maps()["mean"].values[::-1])
     assert (square / "map.nc").exists() is False  # only `fieldbo run` writes it
+
+
+@pytest.mark.parametrize(("name", "last"), [("square", "east north"), ("bay", "latitude longitude altitude")])
+def test_gdal_can_make_points_of_a_trajectory_in_its_crs(name, last, request, tmp_path):
+    """GDAL takes the last coordinates that a variable names, and the CRS of the first variable."""
+    export(request.getfixturevalue(name), ["netcdf"], tmp_path)
+
+    with xarray.open_dataset(tmp_path / "trajectory.nc", engine="scipy", decode_coords=False) as data:
+        along = {name: variable for name, variable in data.variables.items() if variable.dims[:1] == ("obs",)}
+        located = {name: v.attrs["coordinates"] for name, v in along.items() if "coordinates" in v.attrs}
+        assert {"order", "value", "noise_sd", "cost", "time_s"} <= set(located)
+        assert all(text.startswith("trajectory time ") and text.endswith(last) for text in located.values())
+        assert all(along[name].attrs["grid_mapping"] == "crs" for name in located)
+        crs = CRS.from_cf(data["crs"].attrs)
+    assert crs == CRS.from_user_input(UTM if name == "square" else 4326)
+
+
+def test_gaps_in_netcdf_files_hold_a_number_that_all_programs_know(square, tmp_path):
+    export(square, ["netcdf"], tmp_path)
+
+    for file in ("map.nc", "trajectory.nc"):
+        with xarray.open_dataset(tmp_path / file, engine="scipy", mask_and_scale=False) as data:
+            assert not any(np.isnan(v).any() for v in data.variables.values() if v.dtype.kind == "f")
+            assert not any(np.issubdtype(v.dtype, np.int8) for v in data.variables.values())
+    with xarray.open_dataset(tmp_path / "map.nc", engine="scipy", mask_and_scale=False) as data:
+        assert data["class"].attrs["flag_values"].dtype.itemsize == data["class"].dtype.itemsize == 2
+        assert set(np.unique(data["class"])) <= {-1, 0, 1, 2}
+        assert data["mean"].attrs["_FillValue"] == data["mean"].max() > 1e36
 
 
 @pytest.mark.parametrize("name", ["square", "hexagonal"])
@@ -957,4 +1057,5 @@ def test_the_command_writes_several_formats(square, said, tmp_path):
     lines = said("export", square, "geotiff", "contours", "gpx", "--out", tmp_path / "out").split()
 
     names = [line.rsplit("/", 1)[1] for line in lines]
-    assert names == ["map.tif", "class.tif", "contours.geojson", "classes.geojson", "path.gpx"]
+    rasters = ["map.tif", "class.tif", "class.tif.aux.xml", "class.qml"]
+    assert names == [*rasters, "contours.geojson", "classes.geojson", "path.gpx"]

@@ -526,7 +526,7 @@ def test_a_run_is_resumed_at_the_time_of_the_wall_clock(tmp_path, monkeypatch, l
         def now(cls, tz=UTC):
             return datetime.now(tz) + timedelta(hours=1)
 
-    monkeypatch.setattr("fieldbo.runs.away.datetime", Later)
+    monkeypatch.setattr("fieldbo.runs.state.datetime", Later)
     with Record(tmp_path / "run.sqlite") as record:
         resume(made, record, [again(vehicle)])
         times = [row.message.time_s for row in record.rows() if row.kind == "telemetry"]

@@ -23,18 +23,17 @@ from fieldbo.errors import InputError, VehicleError
 from fieldbo.messages import Observation
 from fieldbo.mission.files import list_missions, list_worlds
 from fieldbo.mission.load import load_mission
-from fieldbo.runs.flights import Flight, through_closed
+from fieldbo.runs.flights import Flight, Visit, declared, through_closed, track
 from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run as simulate
 from fieldbo.validation import validated
 from fieldbo.vehicles.base import Simulated
 from fieldbo.vehicles.file import LoadedVehicleFile
 from fieldbo.vehicles.mavlink import flight_plan
-from fieldbo.vehicles.mavlink.flight_plan import Waypoint, plan_file, waypoints
+from fieldbo.vehicles.mavlink.flight_plan import Track, Waypoint, plan_file, waypoints
 from fieldbo.vehicles.mavlink.geofence import GeoFence, Zone, geofence
 from fieldbo.vehicles.mavlink.link import Mavlink
 from fieldbo.vehicles.mavlink.settings import Fence, located
-from fieldbo.vehicles.mavlink.track import Track, Visit, declared, track
 
 LAKE = [Axis("along", "m", 0, 1400), Axis("depth", "m", 0, 18, "down")]
 GROUND = Frame(Origin(47.31, 8.58, 406.0), along="along", depth="depth").over(LAKE)

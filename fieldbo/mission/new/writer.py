@@ -6,16 +6,21 @@ cell. `survey` and `cell` derive the domain, the costs and the mission from thei
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.belief.model import LEAST_READINGS
 from fieldbo.belief.value_scale import Transform
@@ -24,9 +29,10 @@ from fieldbo.mission.files import name_of, toml_text, write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.tables.readings import Readings
+from fieldbo.tables.units import bare
 from fieldbo.world.fields.table import TableField, fit_table
 from fieldbo.world.survey_validation import Validation
-from fieldbo.world.world import World
+from fieldbo.world.world import World, digits_of
 
 _FIT_COMMENT = """
 # Hyperparameters fitted to the table. To begin a live mission with them, remove the # below.
@@ -40,7 +46,7 @@ class Source:
     csv: Path
     value: str
     noise_sd: str | None
-    transform: Transform
+    transform: Transform | None
     value_unit: str
     channels: tuple[str, ...] = ()
     fitted_model: bool = False
@@ -123,12 +129,18 @@ class Draft(ABC):
     readings : Readings
     field : TableField
         The Gaussian process fitted to them.
+    about_table : tuple of str
+        What was recognised in the table, left out of it or pooled.
+    pooled : float
+        How many rows of the table a reading usually pools.
     """
 
     source: Source
     columns: Sequence[str]
     readings: Readings
     field: TableField
+    about_table: tuple[str, ...] = dataclass_field(kw_only=True, default=())
+    pooled: float = dataclass_field(kw_only=True, default=1.0)
 
     comment: ClassVar[str]
     """Comment at the top of the world's file."""
@@ -138,12 +150,22 @@ class Draft(ABC):
     """What simulations take for the truth."""
 
     @classmethod
-    def fitted(cls, source: Source, columns: Sequence[str], readings: Readings) -> Self:
-        """Return a draft with a Gaussian process fitted to the readings."""
-        extent = np.ptp(readings.sites, axis=0)
+    def fitted(
+        cls,
+        source: Source,
+        columns: Sequence[str],
+        readings: Readings,
+        extent: Array | None = None,
+        **others: Any,
+    ) -> Self:
+        """Return a draft with a Gaussian process fitted to the readings.
+
+        The lengths of the axes (d,) are those of the domain, by default those that the readings span.
+        """
+        extent = np.ptp(readings.sites, axis=0) if extent is None else extent
         with one_blas_thread():  # factors of these sizes are fastest with one BLAS thread
-            field = fit_table(readings, extent, "matern52", source.transform, str(source.csv))
-        return cls(source, columns, readings, field)
+            field = fit_table(readings, extent, "matern52", source.transform or "none", str(source.csv))
+        return cls(source, columns, readings, field, **others)
 
     # -- what depends on the kind of table ---------------------------------------------------------------
 
@@ -171,32 +193,25 @@ class Draft(ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know of the table."""
-        return ()
+        """What the user should know of the table and the world."""
+        return self.about_table
 
     def validation(self, world: World) -> Validation | None:
         """Return how well the fit predicts what is left out in whole groups; None if there are no groups."""
         return self.field.validation(world.domain.sites)
 
-    def prior_mean(self) -> float:
-        """Return the mean of the mission's model, in the user's unit."""
-        return four_digits(self.field.scale.to_user([0.0])[0])
-
-    @property
-    def pooled(self) -> float:
-        """How many rows of the log a reading usually pools."""
-        return 1.0
-
     # -- the files ---------------------------------------------------------------------------------------
 
     @property
     def noise_sd(self) -> float:
-        """Noise of the readings in the user's unit; fitted under a log transform, at the median reading."""
+        """Noise of one row in the user's unit, which is larger than that of pooled ones.
+
+        Fitted under a log transform, it is that at the median reading.
+        """
         known = self.readings.noise_variances
-        if known is not None:
-            return four_digits(np.sqrt(np.mean(known)))
-        at = float(np.median(self.readings.values)) if self.source.transform == "log" else 1.0
-        return four_digits(self.field.noise_sd * at)
+        at = float(np.median(self.readings.values)) if self.field.scale.transform == "log" else 1.0
+        noise = self.field.noise_sd * at if known is None else float(np.sqrt(np.mean(known)))
+        return four_digits(noise * math.sqrt(self.pooled))
 
     def world_toml(self) -> bytes:
         """Return the content of ``world.toml``."""
@@ -206,7 +221,7 @@ class Draft(ABC):
             "file": "readings.csv",
             "axes": list(self.columns),
             "value": source.value,
-            "transform": source.transform,
+            "transform": self.field.scale.transform,
             "truth": self.truth,
         }
         if source.noise_sd:
@@ -229,12 +244,12 @@ class Draft(ABC):
         """Return the content of ``missions/NAME.toml``."""
         first = self.first_mission()
         content = {"format": 1, "title": first.pop("title"), "world": name, "seed": 0, **first}
-        return mission_text(content, self.field, self.prior_mean(), self.source.fitted_model).encode()
+        return mission_text(content, self.field, self.source.fitted_model).encode()
 
     def readme(self, name: str, validation: Validation | None) -> bytes:
         """Return the content of ``README.md``."""
         field, source = self.field, self.source
-        on_log = " on a log scale" if source.transform == "log" else ""
+        on_log = " on a log scale" if field.scale.transform == "log" else ""
         unit = "" if source.value_unit in ("", "1") else f" {source.value_unit}"
         truth = "another draw for each *draw* of the mission" if self.truth == "draw" else "the mean"
         return (
@@ -253,7 +268,21 @@ class Draft(ABC):
 
     def write_data(self, folder: Path) -> None:
         """Write the files that ``world.toml`` names to the world's folder."""
-        shutil.copyfile(self.source.csv, folder / "readings.csv")
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        columns = self.table()
+        writer.writerow(columns)
+        for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+            writer.writerow(["" if math.isnan(number) else f"{number!r}" for number in row])
+        write_whole(folder / "readings.csv", text.getvalue().encode())
+
+    def table(self) -> dict[str, Array]:
+        """Return the columns (n,) of ``readings.csv``, to the last digit."""
+        readings, source = self.readings, self.source
+        columns = dict(zip(self.columns, readings.sites.T, strict=True)) | {source.value: readings.values}
+        if source.noise_sd is not None and readings.noise_variances is not None:
+            columns[source.noise_sd] = np.sqrt(readings.noise_variances)
+        return columns | readings.channels
 
     def write(self, world: Path, mission: Path) -> NewWorld:
         """Write both to a temporary folder, and move them into place once they load.
@@ -342,9 +371,7 @@ def _write_prose(validation: Validation, unit: str) -> str:
     return "\n" + "\n".join(sentences) + "\n"
 
 
-def mission_text(
-    tables: dict[str, Any], field: TableField, mean: float | None = None, fitted_model: bool = False
-) -> str:
+def mission_text(tables: dict[str, Any], field: TableField, fitted_model: bool = False) -> str:
     """Return the content of a mission file for a world that is fitted to a table.
 
     In a simulation, the truth comes from that fit. Unless asked to, the model therefore does not begin with
@@ -355,8 +382,6 @@ def mission_text(
     tables : dict
         The mission without its model, and perhaps without its initial readings.
     field : TableField
-    mean : float, optional
-        Mean of the fit, in the user's unit.
     fitted_model : bool
         Whether the model begins with the fit. Otherwise the fit is in comments.
     """
@@ -364,7 +389,7 @@ def mission_text(
     fit = {
         "length_scales": [four_digits(v) for v in theta[:-1]],
         "variance": four_digits(theta[-1] * field.scale.scale**2),
-        "mean": four_digits(field.scale.to_user([0.0])[0]) if mean is None else mean,
+        "mean": to_spread(field.scale.to_user([0.0])[0], field.readings.values),
         "learn": False,  # a few readings around the start say less than the whole table
     }
     model = {"kernel": "matern52", "transform": field.scale.transform}
@@ -376,9 +401,32 @@ def mission_text(
     return text + _FIT_COMMENT + "".join(f"# {line}\n" for line in toml_text(fit).splitlines())
 
 
+def to_spread(number: float, values: Array) -> float:
+    """Return a number among values (n,) to four digits, or more if these vary little around it.
+
+    Examples
+    --------
+    >>> to_spread(1897.246812, np.array([1897.2, 1897.3])), to_spread(1234.5, np.array([100.0, 1900.0]))
+    (1897.2468, 1234.0)
+    """
+    return float(f"{float(number):.{digits_of(float(number), float(np.ptp(values)))}g}")
+
+
 def four_digits(number: float) -> float:
     """Return a number to four significant digits, for a file that people read."""
     return float(f"{float(number):.4g}")
+
+
+def shorten_names(columns: Sequence[str]) -> list[str]:
+    """Return the names of columns without their units, where they then still differ.
+
+    Examples
+    --------
+    >>> shorten_names(["depth (m)", "chl (ug/l)", "chl (V)"])
+    ['depth', 'chl (ug/l)', 'chl (V)']
+    """
+    short = [bare(column) for column in columns]
+    return [a if short.count(a) == 1 else b for a, b in zip(short, columns, strict=True)]
 
 
 def check_columns_differ(columns: Sequence[tuple[str, str | None]]) -> None:

@@ -21,8 +21,7 @@ from fieldbo.errors import counted
 from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.cell_runs import CountedRuns, ModuleRuns
 from fieldbo.results.outcome import Outcome
-from fieldbo.results.plot.figures import finish, folded, headline, new_figure, opened, plain_log
-from fieldbo.results.plot.marks import mark
+from fieldbo.results.plot.figures import finish, folded, headline, mark, new_figure, opened, plain_log
 from fieldbo.results.plot.style import (
     SERIES,
     Colour,

@@ -19,8 +19,17 @@ from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.metrics import probit
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.curves import curve_panel
-from fieldbo.results.plot.figures import cost_label, finish, headline, new_figure, opened
-from fieldbo.results.plot.marks import earlier, level, mark, optimum_marks
+from fieldbo.results.plot.figures import (
+    cost_label,
+    earlier,
+    finish,
+    headline,
+    level,
+    mark,
+    new_figure,
+    opened,
+    optimum_marks,
+)
 from fieldbo.results.plot.paths import COLOURS
 from fieldbo.results.plot.style import BLUE, RED, VALUE, Look, cased, hue, line_width, mark_size, shade
 from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, ratio, recolour
@@ -181,10 +190,11 @@ class _Map:
             marks = optimum_marks(ax, answer)
             self._best = marks["reported optimum"]
             return
+        number = answer.mission.world.quantity.number
         if answer.truth is not None:
             excess, label = answer.truth.values - answer.truth.threshold, "true level"
-            edge(ax, self._domain, excess, f"{label} {answer.truth.threshold:.4g}", name=label)
-        label = f"estimated level {answer.user_threshold:.4g}"
+            edge(ax, self._domain, excess, f"{label} {number(answer.truth.threshold)}", name=label)
+        label = f"estimated level {number(answer.user_threshold)}"
         ax.plot([], [], "--", color=RED, linewidth=line_width(1.6), label=label)
 
     def show(self, now: Moment) -> None:

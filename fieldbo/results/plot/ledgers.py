@@ -15,8 +15,7 @@ from fieldbo.errors import UnknownNameError
 from fieldbo.messages import order_number
 from fieldbo.results.answers import LevelSetAnswer
 from fieldbo.results.outcome import Account, Outcome
-from fieldbo.results.plot.figures import finish, headline, new_figure, opened
-from fieldbo.results.plot.marks import level, readings
+from fieldbo.results.plot.figures import finish, headline, level, new_figure, opened, readings
 from fieldbo.results.plot.style import BLUE, SERIES, Colour, Look, hue, line_width, shade
 
 VIEWS = ("total", "orders")

@@ -15,8 +15,19 @@ from fieldbo.errors import InputError, UnknownNameError
 from fieldbo.results.answers import LevelSetAnswer, OptimumAnswer
 from fieldbo.results.metrics import SURE, doubtful, probit
 from fieldbo.results.outcome import Outcome
-from fieldbo.results.plot.figures import finish, headline, new_figure, opened
-from fieldbo.results.plot.marks import earlier, level, line, moments, optima, optimum_marks, profile
+from fieldbo.results.plot.figures import (
+    earlier,
+    finish,
+    headline,
+    level,
+    line,
+    moments,
+    new_figure,
+    opened,
+    optima,
+    optimum_marks,
+    profile,
+)
 from fieldbo.results.plot.style import (
     BLUE,
     CHANCE,

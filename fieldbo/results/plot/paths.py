@@ -23,8 +23,19 @@ from fieldbo.results.answers import OptimumAnswer
 from fieldbo.results.metrics import probit
 from fieldbo.results.outcome import Outcome
 from fieldbo.results.plot.cell_path import settings_panel, settings_picture
-from fieldbo.results.plot.figures import finish, headline, new_figure, opened
-from fieldbo.results.plot.marks import earlier, mark, moments, optima, optimum_marks, profile, readings
+from fieldbo.results.plot.figures import (
+    earlier,
+    finish,
+    headline,
+    mark,
+    moments,
+    new_figure,
+    opened,
+    optima,
+    optimum_marks,
+    profile,
+    readings,
+)
 from fieldbo.results.plot.style import RED, VALUE, Look, line_width, mark_size, shade, width_of
 from fieldbo.results.plot.surfaces import closed_areas, edge, field, frame, hatched, map_figure
 
@@ -145,9 +156,9 @@ def _backdrop(ax: Axes, outcome: Outcome, look: Look, *, colorbar: bool) -> dict
         drawn |= optimum_marks(ax, answer, outcome.measured_elsewhere)
     elif domain.dimension == 2:
         if truth is not None:
-            label = f"true level {truth.threshold:.4g}"
+            label = f"true level {world.quantity.number(truth.threshold)}"
             drawn |= edge(ax, domain, truth.values - truth.threshold, label, name="true level")
-        label = f"estimated level {answer.user_threshold:.4g}"
+        label = f"estimated level {world.quantity.number(answer.user_threshold)}"
         look = {"color": RED, "style": "--", "name": "estimated level"}
         drawn |= edge(ax, domain, probit(answer.probability), label, **look)
         if truth is None:

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.obstacles import Obstacle
-from fieldbo.results.plot.figures import finish, legend_below, new_figure, opened
-from fieldbo.results.plot.marks import level, line, mark
+from fieldbo.results.plot.figures import finish, legend_below, level, line, mark, new_figure, opened
 from fieldbo.results.plot.style import SKY, VALUE, Look, Sheet, shade
 from fieldbo.results.plot.surfaces import edge, field, frame, map_figure, ratio
 from fieldbo.tables.readings import Readings

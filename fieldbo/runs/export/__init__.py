@@ -26,7 +26,8 @@ FORMATS = {
 """The formats and their content. Those for a GIS need a world with a CRS, or a frame with an origin."""
 
 _MODULES = {
-    **dict.fromkeys(("contours", "geojson", "gpkg", "gpx", "kml"), "vector"),
+    **dict.fromkeys(("contours", "geojson", "gpkg", "gpx"), "vector"),
+    "kml": "kml",
     **dict.fromkeys(("geotiff", "netcdf"), "raster"),
     "mcap": "log",
 }

@@ -1,11 +1,14 @@
 """The final maps as rasters: GeoTIFF in the CRS of the world, and netCDF with CF names and units.
 
 ``map.tif`` has one band per map: mean, standard deviation and probability; ``class.tif`` has the classes of a
-level set, with colours. Pixels are centred on the sites, and those outside the domain hold no data.
+level set, with colours. Pixels are centred on the sites, and those outside the domain hold no data. The
+names of the classes are in ``class.tif.aux.xml``, where GDAL looks for them, and in the style ``class.qml``
+of QGIS: without it, a legend would list all 256 colours of the palette.
 
 ``map.nc`` is the one of the run folder. ``trajectory.nc`` holds the readings in the order of arrival, as a
 CF discrete sampling geometry: variables along ``obs``, with time and place as coordinates, also in degrees if
-the origin of the domain is known.
+the origin of the domain is known. GDAL makes points of it: of the last pair of coordinates that each variable
+names, in the CRS of the first variable.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import xarray
@@ -24,9 +28,11 @@ from fieldbo._numerics.arrays import Array
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo.domain.domain import Domain
 from fieldbo.results import maps
+from fieldbo.results.cf_units import with_units
 from fieldbo.results.maps import (
     DEGREES,
     GRID_MAPPING,
+    NO_NUMBER,
     Layers,
     attributes_of,
     grid_mapping,
@@ -39,6 +45,7 @@ from fieldbo.results.plot.style import CLASS_OR_NONE
 from fieldbo.results.tables import degree_columns
 from fieldbo.runs.export.layers import steps
 from fieldbo.runs.export.placement import Placement
+from fieldbo.runs.export.vector import added, encoded
 from fieldbo.runs.replay import Recorded
 
 if TYPE_CHECKING:
@@ -74,7 +81,47 @@ def encode_geotiff(run: Recorded) -> dict[str, bytes]:
         below, above = (warm, cold) if tags["side"] == "below" else (cold, warm)
         colours = {0: below, 1: above, 2: none}
         out["class.tif"] = layout.encoded(image, _NO_CLASS, {"class": attributes}, tags, colours)
+        classes = dict(zip(attributes["flag_meanings"].split(), colours.items(), strict=True))
+        out["class.tif.aux.xml"], out["class.qml"] = _names_for_gdal(classes), _style_for_qgis(classes)
     return out
+
+
+_Classes = dict[str, tuple[int, str]]
+"""Value and colour, for example ``"#d55e00"``, of each class by name."""
+
+
+def _names_for_gdal(classes: _Classes) -> bytes:
+    """Return names as categories and as the table of attributes that ArcGIS shows, too."""
+    root = ET.Element("PAMDataset")
+    band = added(root, "PAMRasterBand", band="1")
+    categories = added(band, "CategoryNames")
+    table = added(band, "GDALRasterAttributeTable", tableType="thematic")
+    # Types: 0 whole numbers, 2 text; uses: 5 value of the pixel, 2 name.
+    for index, (name, kind, usage) in enumerate((("Value", "0", "5"), ("Class", "2", "2"))):
+        column = added(table, "FieldDefn", index=str(index))
+        added(column, "Name", name)
+        added(column, "Type", kind)
+        added(column, "Usage", usage)
+    for index, (name, (value, _)) in enumerate(classes.items()):
+        words = name.replace("_", " ")
+        added(categories, "Category", words)
+        row = added(table, "Row", index=str(index))
+        added(row, "F", str(value))
+        added(row, "F", words)
+    return encoded(root)
+
+
+def _style_for_qgis(classes: _Classes) -> bytes:
+    """Return a style, which QGIS applies to the raster of the same name."""
+    root = ET.Element("qgis", version="3.22", styleCategories="Symbology")
+    drawn = added(
+        added(root, "pipe"), "rasterrenderer", type="paletted", band="1", opacity="1", alphaBand="-1"
+    )
+    palette = added(drawn, "colorPalette")
+    for name, (value, colour) in classes.items():
+        label = name.replace("_", " ")
+        added(palette, "paletteEntry", value=str(value), color=colour, alpha="255", label=label)
+    return encoded(root)
 
 
 class _Layout:
@@ -258,13 +305,21 @@ def trajectory(run: Recorded) -> xarray.Dataset:
         names[name]: ("obs", _column([row[j] for row in rows]), attributes.get(name, {"long_name": name}))
         for j, name in enumerate(header)
     }
+    # GDAL has no field for a time that is a coordinate.
+    elapsed = {"long_name": "time since the start of the run", "units": "s"}
+    variables[names_of(["time_s"], [*variables, *taken_by(domain)])[0]] = "obs", variables["time"][1], elapsed
     variables["trajectory"] = (), run.name, {"cf_role": "trajectory_id", "long_name": "name of the run"}
     places = [names[axis] for axis in axes]
+    crs = world.domain.crs
     if run.ground is not None and run.ground.origin is not None:
         degrees = run.ground.geodetic(run.result.sites)
         for j, (name, cf) in enumerate(_GEODETIC.items()):
             variables[name] = "obs", degrees[:, j], cf
-            places.append(name)
+        # Those in the CRS of the file come last, and heights after depths.
+        mapped = () if domain.georeference is None else domain.georeference.axes
+        beside = [name for j, name in enumerate(places) if j not in mapped]
+        places = [*beside, *_GEODETIC, *(places[j] for j in mapped)]
+        crs = crs or "EPSG:4326"
     data = xarray.Dataset(
         variables,
         attrs={
@@ -273,11 +328,15 @@ def trajectory(run: Recorded) -> xarray.Dataset:
             "title": f"{world.title}: {run.name}",
             "source": "fieldbo",
         },
-    ).set_coords(["time", *places])
-    if world.domain.crs is not None:
-        data = data.assign_coords({GRID_MAPPING: ((), np.int32(0), grid_mapping(world.domain.crs))})
-        for name in ("value", "noise_sd"):
-            data[name].encoding["grid_mapping"] = GRID_MAPPING
+    ).set_coords(["trajectory", "time", *places])
+    if crs is not None:
+        data = data.assign_coords({GRID_MAPPING: ((), np.int32(0), grid_mapping(crs))})
+    for variable in data.data_vars.values():
+        variable.encoding["coordinates"] = " ".join(["trajectory", "time", *places])
+        if crs is not None:
+            variable.encoding["grid_mapping"] = GRID_MAPPING
+        if variable.dtype.kind == "f":
+            variable.encoding["_FillValue"] = NO_NUMBER
     for name in ("time", *places):
         data[name].encoding["_FillValue"] = None  # CF: coordinates have no gaps
     return data
@@ -290,7 +349,7 @@ def _without(columns: Container[int], row: Sequence[Any]) -> list[Any]:
 
 def _names(header: list[str], domain: Domain) -> dict[str, str]:
     """Return the variable of each column, with names that CF allows."""
-    fixed = [*_FIXED.values(), "trajectory", *_GEODETIC]
+    fixed = [*_FIXED.values(), "trajectory", GRID_MAPPING, *_GEODETIC]
     others = [name for name in header if name not in _FIXED]
     taken = [*fixed, *taken_by(domain)]
     return _FIXED | dict(zip(others, names_of(others, taken), strict=True))
@@ -299,15 +358,15 @@ def _names(header: list[str], domain: Domain) -> dict[str, str]:
 def _attributes(run: Recorded, axes: list[str]) -> dict[str, dict[str, Any]]:
     """Return the CF attributes of the columns, among them `axes`."""
     world = run.mission.world
-    quantity, unit = world.quantity, {"units": world.quantity.unit}
-    named = quantity.standard_name
+    quantity = world.quantity
+    named, unit = quantity.standard_name, {"units": quantity.unit}
     began = run.began.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")
     return {name: attributes_of(world.domain, j) for j, name in enumerate(axes)} | {
         "order": {"long_name": "order that the reading belongs to"},
         "vehicle": {"long_name": "number of the vehicle that took the reading"},
-        "value": {"long_name": quantity.name, **unit, "ancillary_variables": "noise_sd"}
+        "value": with_units({"long_name": quantity.name, **unit, "ancillary_variables": "noise_sd"})
         | ({"standard_name": named} if named else {}),
-        "noise_sd": {"long_name": f"{quantity.name}, standard deviation of the noise", **unit}
+        "noise_sd": with_units({"long_name": f"{quantity.name}, standard deviation of the noise", **unit})
         | ({"standard_name": f"{named} standard_error"} if named else {}),
         "time_s": {
             "standard_name": "time",

@@ -1,4 +1,4 @@
-"""Files of points, lines and areas: GeoJSON, GeoPackage, GPX and KML.
+"""Files of points, lines and areas: GeoJSON, GeoPackage and GPX.
 
 ``geojson``
     In degrees (RFC 7946): longitude, latitude, altitude on WGS 84. ``path.geojson`` has one line per
@@ -11,12 +11,8 @@
     One GeoPackage with all these layers, in the CRS of the world.
 ``gpx``
     ``path.gpx`` (GPX 1.1) has one waypoint per reading, and for start, home and the reported optimum; one
-    route per vehicle through the sites of its orders; and one track per vehicle, with the time where it is
-    known.
-``kml``
-    ``run.kml`` (KML 2.2, for Google Earth) has folders with path, routes, readings and, where the map is one
-    of the ground, contour lines and the areas of the classes. Everything lies on the ground: altitudes are
-    left out.
+    route per vehicle through the sites of its orders; and one track per vehicle, with a time at every point:
+    programs such as gpsbabel and gpxpy drop points without one.
 """
 
 from __future__ import annotations
@@ -25,31 +21,27 @@ import json
 import math
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import shapely
 from numpy.typing import NDArray
-from shapely.geometry.base import BaseGeometry
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.results.answers import OptimumAnswer
-from fieldbo.results.plot.style import BLUE, CLASS_OR_NONE, ORANGE
 from fieldbo.results.words import extreme, question_text
 from fieldbo.runs.export.layers import (
     Feature,
     area_layers,
-    class_names,
-    paths,
     planned,
     point_layers,
-    routes,
+    timed,
     track,
 )
 from fieldbo.runs.export.placement import Placement
@@ -111,6 +103,7 @@ _TYPES = {
     "optimum": "Point",
 }
 _RESERVED = ("fid", "geom")
+_UTC = 100  # GDAL's code for the time zone
 
 
 def encode_gpkg(run: Recorded) -> dict[str, bytes]:
@@ -153,17 +146,22 @@ def _add_layer(file: Path, name: str, content: Sequence[Feature], crs: str) -> N
         f for f in content if points or not isinstance(f.geometry, shapely.Point)
     ]  # a path may be a point
     keys = list(dict.fromkeys(key for feature in kept for key in feature.properties))
+    names = _distinct(keys)
     columns = [_column(key, [feature.properties.get(key) for feature in kept]) for key in keys]
     write(
         file,
         geometry=np.array([shapely.to_wkb(feature.geometry) for feature in kept], dtype=object),
         field_data=columns,
-        fields=np.array(_distinct(keys), dtype=object),
+        fields=np.array(names, dtype=object),
         layer=name,
         driver="GPKG",
         geometry_type=_TYPES[name],
         crs=crs,
         append=file.exists(),
+        dataset_options=None if file.exists() else {"VERSION": "1.2"},  # GDAL 3.6 warns of newer ones
+        gdal_tz_offsets={
+            name: np.full(len(kept), _UTC) for key, name in zip(keys, names, strict=True) if key == "time"
+        },
     )
 
 
@@ -207,6 +205,8 @@ class Waypoint:
         What a map shows at the place, and on request.
     time : str
         UTC; empty if unknown.
+    value : float, optional
+        Of a reading, or what is expected of the optimum.
     """
 
     kind: str
@@ -214,6 +214,7 @@ class Waypoint:
     name: str
     text: str
     time: str = ""
+    value: float | None = None
 
 
 def waypoints(run: Recorded) -> Iterator[Waypoint]:
@@ -232,12 +233,13 @@ def waypoints(run: Recorded) -> Iterator[Waypoint]:
             text = f"order {event.order}: {quantity.name} {name}"
             text += f", standard deviation of the noise {quantity.amount(np.sqrt(noise))}"
             time = utc(run.time(float(seconds))) if np.isfinite(seconds) else ""
-            yield Waypoint("reading", site, name, text, time)
+            yield Waypoint("reading", site, name, text, time, float(value))
     answer = run.result.answer
     if isinstance(answer, OptimumAnswer):
         text = f"{quantity.name} is expected to be {extreme(run.mission.question)} here"
         value = quantity.amount(answer.reported_value)
-        yield Waypoint("optimum", answer.reported.point, f"optimum {value}", f"{text}: {value}")
+        name, text = f"optimum {value}", f"{text}: {value}"
+        yield Waypoint("optimum", answer.reported.point, name, text, value=answer.reported_value)
 
 
 def encode_gpx(run: Recorded) -> dict[str, bytes]:
@@ -276,9 +278,8 @@ def encode_gpx(run: Recorded) -> dict[str, bytes]:
         added(line, "name", _named(run, vehicle))
         added(line, "desc", "the path that was travelled")
         segment = added(line, "trkseg")
-        for site, seconds in track(run, vehicle):
-            time = "" if seconds is None else utc(run.time(seconds))
-            _add_point(segment, "trkpt", placement, site, time)
+        for site, seconds in timed(track(run, vehicle)):
+            _add_point(segment, "trkpt", placement, site, utc(run.time(seconds)))
     return {"path.gpx": encoded(root)}
 
 
@@ -334,146 +335,3 @@ def encoded(root: ET.Element) -> bytes:
 def utc(time: datetime) -> str:
     """Return a time as in ``2026-05-04T09:30:00.000Z``."""
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-_KML = "http://www.opengis.net/kml/2.2"
-_DOT = "http://maps.google.com/mapfiles/kml/shapes/placemark_circle.png"
-_CLEAR = 0xB0  # opacity of areas
-_LINES = {
-    "path": (BLUE, 3.0),
-    "route": (ORANGE, 1.5),
-    "level": ("#ffffff", 1.5),
-    "threshold": ("#000000", 3.0),
-}
-"""Colour and width in pixels by style."""
-
-
-class _Placemark(NamedTuple):
-    """A geometry in degrees, with what Google Earth shows."""
-
-    title: str
-    style: str
-    text: str
-    data: Mapping[str, Any]
-    geometry: BaseGeometry
-
-
-def encode_kml(run: Recorded) -> dict[str, bytes]:
-    """Return the file by name.
-
-    Raises
-    ------
-    InputError
-        The domain is not a place, or its position on the ground is unknown.
-    """
-    placement = Placement.of(run, "KML")
-    layers = area_layers(run, placement.degrees) if placement.horizontal else {}
-    classes = class_names(run) if "classes" in layers else []
-    root = ET.Element("kml", {"xmlns": _KML})
-    document = added(root, "Document")
-    added(document, "name", run.name)
-    question = question_text(run.mission.question, run.mission.world.quantity)
-    added(document, "description", f"{run.mission.name}: {question}")
-    _add_styles(document)
-    folders = {
-        "classes": [_area(f, classes.index(f.properties["class"])) for f in layers.get("classes", ())],
-        "contours": [_contour(f) for f in layers.get("contours", ())],
-        "routes": [
-            _Placemark(f"{f.properties['order']}, planned", "route", "", f.properties, f.geometry)
-            for f in routes(run, placement.degrees)
-        ],
-        "path": [
-            _Placemark("path", "path", "the path that was travelled", f.properties, f.geometry)
-            for f in paths(run, placement.degrees)
-        ],
-        "places": list(_places(run, placement)),
-    }
-    for name, placemarks in folders.items():
-        if placemarks:
-            folder = added(document, "Folder")
-            added(folder, "name", name)
-            for placemark in placemarks:
-                _add_placemark(folder, placemark)
-    return {"run.kml": encoded(root)}
-
-
-def _area(feature: Feature, number: int) -> _Placemark:
-    said = feature.properties
-    text = f"{said['meaning']}. {said['probability']}. {said['area_m2']:,.0f} m2."
-    return _Placemark(said["class"], f"class{number}", text, said, feature.geometry)
-
-
-def _contour(feature: Feature) -> _Placemark:
-    said = feature.properties
-    style = "threshold" if said["is_threshold"] else "level"
-    unit = "" if said["unit"] in ("", "1") else f" {said['unit']}"
-    return _Placemark(f"{said['level']:.4g}{unit}", style, said["meaning"], said, feature.geometry)
-
-
-def _places(run: Recorded, placement: Placement) -> Iterator[_Placemark]:
-    for place in waypoints(run):
-        data = {"kind": place.kind} | ({"time": place.time} if place.time else {})
-        point = shapely.Point(placement.degrees(place.site)[0])
-        yield _Placemark(place.name, "place", place.text, data, point)
-
-
-def _add_styles(document: ET.Element) -> None:
-    """Add the styles of lines, points and, in the colours of the picture of the maps, classes."""
-    for name, (colour, width) in _LINES.items():
-        line = added(added(document, "Style", id=name), "LineStyle")
-        added(line, "color", _colour(colour))
-        added(line, "width", f"{width:g}")
-    point = added(document, "Style", id="place")
-    icon = added(point, "IconStyle")
-    added(icon, "scale", "0.6")
-    added(added(icon, "Icon"), "href", _DOT)
-    added(added(point, "LabelStyle"), "scale", "0.7")
-    for number, colour in enumerate(CLASS_OR_NONE["cmap"].colors):
-        area = added(document, "Style", id=f"class{number}")
-        line = added(area, "LineStyle")
-        added(line, "color", _colour(colour))
-        added(line, "width", "1")
-        added(added(area, "PolyStyle"), "color", _colour(colour, _CLEAR))
-
-
-def _colour(colour: str, opacity: int = 0xFF) -> str:
-    """Return ``"#rrggbb"`` as KML writes it: opacity, blue, green, red."""
-    return f"{opacity:02x}{colour[5:7]}{colour[3:5]}{colour[1:3]}"
-
-
-def _add_placemark(folder: ET.Element, placemark: _Placemark) -> None:
-    element = added(folder, "Placemark")
-    added(element, "name", placemark.title)
-    if placemark.text:
-        added(element, "description", placemark.text)
-    added(element, "styleUrl", f"#{placemark.style}")
-    table = added(element, "ExtendedData")
-    for name, value in placemark.data.items():
-        if value is not None:
-            added(added(table, "Data", name=name), "value", str(value))
-    _add_shape(element, placemark.geometry)
-
-
-def _add_shape(parent: ET.Element, shape: BaseGeometry) -> None:
-    """Add a geometry; KML and shapely share the names of points, lines and polygons."""
-    if isinstance(shape, shapely.MultiLineString | shapely.MultiPolygon):
-        several = added(parent, "MultiGeometry")
-        for part in shape.geoms:
-            _add_shape(several, part)
-        return
-    element = added(parent, shape.geom_type)
-    if isinstance(shape, shapely.Polygon):
-        for side, rings in (("outer", [shape.exterior]), ("inner", shape.interiors)):
-            for ring in rings:
-                edge = added(added(element, f"{side}BoundaryIs"), "LinearRing")
-                added(edge, "coordinates", _coordinates(ring))
-        return
-    if isinstance(shape, shapely.LineString):
-        added(element, "tessellate", "1")
-    added(element, "coordinates", _coordinates(shape))
-
-
-def _coordinates(shape: BaseGeometry) -> str:
-    return " ".join(
-        f"{longitude:.9f},{latitude:.9f}" for longitude, latitude in shapely.get_coordinates(shape)
-    )

@@ -19,14 +19,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.errors import InputError, VehicleError
 from fieldbo.vehicles.mavlink.fence_check import too_many
 from fieldbo.vehicles.mavlink.geofence import GeoFence
 from fieldbo.vehicles.mavlink.settings import MavlinkSettings
-from fieldbo.vehicles.mavlink.track import Track, firsts, stays
 from fieldbo.vehicles.mavlink.wire import Item, Transfer, fence_items, mavutil, opened, settle_fence
 
 WAYPOINT, _YAW, _SPEED = 16, 115, 178  # MAV_CMD_NAV_WAYPOINT, _CONDITION_YAW, _DO_CHANGE_SPEED
@@ -34,6 +33,32 @@ _SHOOT, _CAPTURE = 203, 2000  # MAV_CMD_DO_DIGICAM_CONTROL, MAV_CMD_IMAGE_START_
 _MISSION_FRAME = 2  # MAV_FRAME_MISSION: the item has no place
 _ARDUPILOT, _PX4 = 3, 12  # MAV_AUTOPILOT
 _AUTOPILOTS: dict[int, Literal["ardupilot", "px4"]] = {_ARDUPILOT: "ardupilot", _PX4: "px4"}
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """The points that a vehicle passes in straight legs.
+
+    Attributes
+    ----------
+    points : (k, d) array
+        The first is where the vehicle is armed.
+    is_site : (k,) bool array
+        Where a sample is taken.
+    """
+
+    points: Array
+    is_site: Mask
+
+
+def firsts(way: Track) -> NDArray[np.int64]:
+    """Return the rows of a track's points without consecutive repeats."""
+    return np.flatnonzero(np.append(True, (np.diff(way.points, axis=0) != 0).any(axis=1)))
+
+
+def stays(way: Track, stay_s: ArrayLike) -> Array:
+    """Return the seconds at each point of a track without consecutive repeats; their stays add up."""
+    return np.add.reduceat(np.where(way.is_site, stay_s, 0.0), firsts(way))
 
 
 @dataclass(frozen=True)

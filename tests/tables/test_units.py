@@ -1,0 +1,328 @@
+"""What headers say of units, sides and directions: used, or refused by name."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fieldbo.domain.axes import Axis
+from fieldbo.errors import InputError
+from fieldbo.tables.coordinates import read_degrees
+from fieldbo.tables.measures import along, lengths_of
+from fieldbo.tables.table import Table
+from fieldbo.tables.units import bare, clean_unit, conversion, is_pressure, unit_of
+
+# Names from exports of YSI KorEXO and ProDSS, Onset HOBO, Sea-Bird, RBR Ruskin, In-Situ VuSitu,
+# Campbell loggers, ERDDAP, CastAway, AML and spreadsheets.
+HEADERS = [
+    ("Chlorophyll µg/L", "Chlorophyll", "µg/L", "microgram / liter"),
+    ("Chlorophyll μg/L", "Chlorophyll", "μg/L", "microgram / liter"),
+    ("Chlorophyll RFU", "Chlorophyll", "RFU", "RFU"),
+    ("Depth m", "Depth", "m", "meter"),
+    ("fDOM QSU", "fDOM", "QSU", "QSU"),
+    ("nLF Cond µS/cm", "nLF Cond", "µS/cm", "microsiemens / centimeter"),
+    ("ODO % sat", "ODO", "% sat", "percent"),
+    ("ODO mg/L", "ODO", "mg/L", "milligram / liter"),
+    ("Sal psu", "Sal", "psu", "PSU"),
+    ("Turbidity FNU", "Turbidity", "FNU", "FNU"),
+    ("TSS mg/L", "TSS", "mg/L", "milligram / liter"),
+    ("TDS mg/L", "TDS", "mg/L", "milligram / liter"),
+    ("pH", "pH", None, None),
+    ("pH mV", "pH", "mV", "millivolt"),
+    ("Temp °C", "Temp", "°C", "degree_Celsius"),
+    ("Vertical Position m", "Vertical Position", "m", "meter"),
+    ("Battery V", "Battery", "V", "volt"),
+    ("Cable Pwr V", "Cable Pwr", "V", "volt"),
+    ("Barometer mmHg", "Barometer", "mmHg", "millimeter_Hg"),
+    ("Site Name", "Site Name", None, None),
+    ("Temp, °C (LGR S/N: 20991234, SEN S/N: 20991234, LBL: bow)", "Temp", "°C", "degree_Celsius"),
+    ("DO conc, mg/L (LGR S/N: 20991234, SEN S/N: 20991235)", "DO conc", "mg/L", "milligram / liter"),
+    ("Abs Pres, kPa (LGR S/N: 20991234)", "Abs Pres", "kPa", "kilopascal"),
+    ("Host Connected (LGR S/N: 20991234)", "Host Connected", None, None),
+    ("End Of File (LGR S/N: 20991234)", "End Of File", None, None),
+    ("Temperature [ITS-90, deg C]", "Temperature", "deg C", "degree_Celsius"),
+    ("Salinity, Practical [PSU]", "Salinity, Practical", "PSU", "PSU"),
+    ("Pressure, Strain Gauge [db]", "Pressure, Strain Gauge", "db", "decibar"),
+    ("Depth [salt water, m]", "Depth", "m", "meter"),
+    ("Conductivity [S/m]", "Conductivity", "S/m", "siemens / meter"),
+    ("Conductivity [mS/cm]", "Conductivity", "mS/cm", "millisiemens / centimeter"),
+    ("Density [density, kg/m^3]", "Density", "kg/m^3", "kilogram / meter ** 3"),
+    ("Fluorescence, WET Labs ECO-AFL/FL [mg/m^3]", "Fluorescence, WET Labs ECO-AFL/FL", "mg/m^3", None),
+    ("PAR/Irradiance, Biospherical [umol photons/m^2/sec]", "PAR/Irradiance, Biospherical",
+     "umol photons/m^2/sec", "micromole / meter ** 2 / second"),
+    ("Oxygen, SBE 43 [ml/l]", "Oxygen, SBE 43", "ml/l", "milliliter / liter"),
+    ("Beam Transmission, WET Labs C-Star [%]", "Beam Transmission, WET Labs C-Star", "%", "percent"),
+    ("Sea pressure (dbar)", "Sea pressure", "dbar", "decibar"),
+    ("Turbidity (NTU) (812345)", "Turbidity", "NTU", "NTU"),
+    ("RDO Concentration (mg/L) (712345)", "RDO Concentration", "mg/L", "milligram / liter"),
+    ("Temperature (°F) (712345)", "Temperature", "°F", "degree_Fahrenheit"),
+    ("Depth (ft) (712345)", "Depth", "ft", "foot"),
+    ("Barometric Pressure (inHg)", "Barometric Pressure", "inHg", "inch_Hg"),
+    ("Actual Conductivity (µS/cm) (712345)", "Actual Conductivity", "µS/cm", "microsiemens / centimeter"),
+    ("chlorophyll (mg m-3)", "chlorophyll", "mg m-3", "milligram / meter ** 3"),
+    ("salinity (1e-3)", "salinity", "1e-3", "permille"),
+    ("latitude (degrees_north)", "latitude", "degrees_north", "degree"),
+    ("Longitude (deg W)", "Longitude", "deg W", "degree"),
+    ("sea_water_temperature (degree_Celsius)", "sea_water_temperature", "degree_Celsius", "degree_Celsius"),
+    ("Depth (Meter)", "Depth", "Meter", "meter"),
+    ("Sound velocity (Meters per Second)", "Sound velocity", "Meters per Second", "meter / second"),
+    ("Easting (US survey feet)", "Easting", "US survey feet", "survey_foot"),
+    ("Sounding (fathoms)", "Sounding", "fathoms", "international_fathom"),
+    ("Wind speed (kn)", "Wind speed", "kn", "knot"),
+    ("elevation (m)", "elevation", "m", "meter"),
+    ("depth_ft", "depth_ft", "ft", "foot"),
+    ("temp_degC", "temp_degC", "degC", "degree_Celsius"),
+    ("DO_mg_L", "DO_mg_L", "mg/L", "milligram / liter"),
+    ("SpCond_uS_cm", "SpCond_uS_cm", "uS/cm", "microsiemens / centimeter"),
+    ("x_m", "x_m", "m", "meter"),
+    ("longitude_w", "longitude_w", None, None),
+    ("chl_a", "chl_a", None, None),
+    ("phase_s", "phase_s", None, None),
+    ("time_in", "time_in", None, None),
+    ("N2O (nmol L-1)", "N2O", "nmol L-1", "nanomole / liter"),
+    ("Abundance (cells/mL)", "Abundance", "cells/mL", "cell / milliliter"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("header", "name", "unit", "meaning"), HEADERS, ids=[each[0] for each in HEADERS])
+def test_a_header_tells_the_name_and_the_unit_of_its_column(header, name, unit, meaning):
+    assert (bare(header), unit_of(header)) == (name, unit)
+    if meaning is not None:
+        assert conversion(unit, meaning) == (Fraction(1), 0)
+
+
+def test_a_column_is_found_by_its_name_without_serial_numbers_or_without_its_unit():
+    name = "DO conc, mg/L (LGR S/N: 20991234, SEN S/N: 20991235)"
+    table = table_of(name, "6.21")
+    assert {table.column(each) for each in (name, "DO conc, mg/L", "do conc", name.upper())} == {name}
+
+
+@pytest.mark.parametrize(
+    ("unit", "wanted", "number", "converted"),
+    [
+        ("ft", "m", "6.56", 1.999488),
+        ("US survey feet", "m", "3937", 1200.0),
+        ("fathoms", "m", "10", 18.288),
+        ("cm", "m", "12.5", 0.125),
+        ("km", "m", "370.8407352245204", 370840.7352245204),
+        ("yd", "m", "100", 91.44),
+        ("nautical miles", "m", "0.5", 926.0),
+        ("degF", "°C", "50", 10.0),
+        ("K", "degC", "283.15", 10.0),
+        ("gon", "deg", "50", 45.0),
+        ("rad", "deg", "3.14159265358979323846", 180.0),
+        ("degE7", "deg", "473100000", 47.31),
+        ("arcmin", "deg", "90", 1.5),
+        ("psi", "kPa", "1000", 6894.757293168361336),
+        ("inHg", "hPa", "1", 33.86388640341),
+        ("kn", "km/h", "10", 18.52),
+        ("mS/cm", "S/m", "1", 0.1),
+        ("mg m-3", "µg/L", "3.3", 3.3),
+        ("%", "1e-3", "3.5", 35.0),
+    ],
+)
+def test_units_are_converted_as_by_hand(unit, wanted, number, converted):
+    change = conversion(unit, wanted)
+    assert change.of((number,), np.array([float(number)])).tolist() == [converted]
+
+
+def test_units_of_different_kinds_are_not_converted():
+    assert conversion("dbar", "m") is None
+    assert conversion("NTU", "FNU") is None
+    assert conversion("bow", "m") is None
+    assert is_pressure("psi")
+    assert is_pressure("mmHg")
+    assert not is_pressure("m")
+
+
+@given(st.text(max_size=30))
+def test_any_name_of_a_column_has_a_bare_name_and_perhaps_a_unit(name):
+    assert isinstance(bare(name), str)
+    assert isinstance(clean_unit(name), str)
+    assert conversion(unit_of(name) or "", "m") is None or unit_of(name)
+
+
+def table_of(name, *cells, unit=None):
+    unit = unit_of(name) if unit is None else unit
+    units = {name: unit} if unit else {}
+    return Table(Path("log.csv"), (name,), units, {name: cells}, np.arange(2, 2 + len(cells)))
+
+
+# -- lengths -------------------------------------------------------------------------------------------------
+
+METRES_PER = {"ft": "0.3048", "fathoms": "1.8288", "cm": "0.01", "km": "1000", "yd": "0.9144",
+              "inches": "0.0254", "nautical miles": "1852"}  # fmt: skip
+
+
+@given(
+    st.sampled_from(sorted(METRES_PER)),
+    st.lists(st.decimals(0, 10**6, places=3, allow_nan=False), min_size=1, max_size=20),
+)
+def test_a_column_in_any_unit_equals_its_twin_in_metres(unit, depths):
+    twin = [Decimal(METRES_PER[unit]) * depth for depth in depths]
+    read = lengths_of(table_of(f"Depth ({unit})", *map(str, depths)), f"Depth ({unit})", "depth").numbers
+    assert (
+        read.tolist()
+        == lengths_of(table_of("Depth (m)", *map(str, twin)), "Depth (m)", "depth").numbers.tolist()
+    )
+
+
+@given(st.integers(-90 * 10**6, 90 * 10**6))
+def test_gons_and_degrees_of_1e7_equal_decimal_degrees(millionths):
+    degrees, gons = Decimal(millionths) / 10**6, Decimal(millionths) / 10**6 / Decimal("0.9")
+    for name, cell in (("lat (degE7)", str(millionths * 10)), ("lat (gon)", f"{gons:.40f}")):
+        assert read_degrees(table_of(name, cell, "1"), name, "latitude").numbers[0] == float(degrees)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Depth", "Depth (below surface)", "x (EPSG:28992)", "Easting (UTM 32N)", "depth (1)", "Depth (m)"],
+)
+def test_what_is_no_unit_in_brackets_leaves_metres(name):
+    assert lengths_of(table_of(name, "1.5"), name, "depth").numbers.tolist() == [1.5]
+
+
+def test_lengths_may_be_asked_for_in_another_unit_such_as_that_of_a_crs():
+    name = "Easting (ft US)"
+    measured = lengths_of(table_of(name, "1000"), name, "easting", "US survey foot")
+    assert (measured.numbers.tolist(), measured.notes) == ([1000.0], ())
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("Depth (fnord)", "the unit 'fnord' of column Depth (fnord) is not known"),
+        ("Depth (deg C)", "'deg C' of column Depth (deg C) is no length"),
+        ("Pressure (dbar)", "column Pressure (dbar) holds pressures (dbar)"),
+        ("Depth (psi)", "column Depth (psi) holds pressures (psi)"),
+        ("sea_pressure", "column sea_pressure holds pressures, not depths"),
+        ("Depth (degrees)", "the positions in 'Depth (degrees)' are angles"),
+    ],
+)
+def test_depths_in_no_unit_of_length_are_refused_by_name(name, part):
+    with pytest.raises(InputError) as error:
+        lengths_of(table_of(name, "1", "2"), name, "depth")
+    assert part in str(error.value)
+    assert f"column {name}" in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["elevation (m)", "Height", "z", "Altitude_m", "elev", "Höhe"])
+def test_what_points_up_below_the_surface_becomes_depths_with_a_note(name):
+    measured = lengths_of(table_of(name, "-1.5", "0", "-2"), name, "depth")
+    assert measured.numbers.tolist() == [1.5, 0.0, 2.0]
+    assert not np.signbit(measured.numbers).any()
+    assert name in measured.notes[0]
+
+
+@pytest.mark.parametrize("name", ["elevation (m)", "Altitude", "height above the bottom"])
+def test_what_points_up_and_is_positive_is_no_depth(name):
+    with pytest.raises(InputError, match="points up"):
+        lengths_of(table_of(name, "1.5", "2"), name, "depth")
+
+
+@pytest.mark.parametrize("name", ["Depth (m)", "depth_below_surface", "Tiefe"])
+def test_negative_depths_are_a_question(name):
+    with pytest.raises(InputError, match="depths are negative"):
+        lengths_of(table_of(name, "-1.5", "-2"), name, "depth")
+    assert lengths_of(table_of(name, "-0.02", "2"), name, "depth").numbers.tolist() == [-0.02, 2.0]  # in air
+
+
+def test_depths_are_no_heights():
+    with pytest.raises(InputError, match="holds depths, not heights"):
+        lengths_of(table_of("Depth (m)", "1"), "Depth (m)", "height")
+
+
+def test_a_column_along_an_axis_takes_the_unit_of_the_axis():
+    axis = Axis("depth", "ft", 0, 100)
+    assert along(table_of("depth (m)", "0.3048"), "depth (m)", axis).numbers.tolist() == [1.0]
+    oven = Axis("temperature", "degC", 0, 300)
+    assert along(table_of("temperature (degF)", "50"), "temperature (degF)", oven).numbers.tolist() == [10.0]
+    assert along(table_of("temperature", "50"), "temperature", oven).numbers.tolist() == [50.0]
+    with pytest.raises(InputError, match="the unit of column temperature"):
+        along(table_of("temperature (mg/L)", "50"), "temperature (mg/L)", oven)
+
+
+# -- degrees -------------------------------------------------------------------------------------------------
+
+WEST = ["Longitude (deg W)", "Longitude (°W)", "longitude_w", "Lon_W", "LonW", "West longitude",
+        "Longitude (W)", "Longitude West", "lon (degrees_west)", "Lon [deg. West]", "LONGITUDE (DEG W)",
+        "W Lon", "Lon deg W"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WEST)
+def test_a_header_that_says_west_makes_longitudes_negative_with_a_note(name):
+    measured = read_degrees(table_of(name, "88.5", "", "88.51"), name, "longitude")
+    np.testing.assert_array_equal(measured.numbers, [-88.5, np.nan, -88.51])
+    assert measured.notes == (f"{name} counts west as positive: longitudes are its numbers with a minus",)
+    with pytest.raises(InputError, match="is negative, and the header says W"):
+        read_degrees(table_of(name, "88.5", "-88.51"), name, "longitude")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Longitude (deg E)", "degrees_east", "Longitude", "Longitude (E+ W-)", "Longitude (W negative)",
+     "lon (E/W)", "Longitude (WGS84)", "Lon (dd.dddddd)", "Longitude (decimal degrees)", "Longitude_deg",
+     "Lon (+/-)"],
+)  # fmt: skip
+def test_other_headers_leave_the_signs(name):
+    measured = read_degrees(table_of(name, "88.5", "-8.25"), name, "longitude")
+    assert (measured.numbers.tolist(), measured.notes) == ([88.5, -8.25], ())
+
+
+PLAIN = ["degrees", "degs", "deg", "DEGREES", "degree", "Degrees", "dd", "°", "decimal degrees", "deg N",
+         "degrees_north", "degN", "DegreesN"]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", PLAIN)
+@pytest.mark.parametrize("name", ["GPS_lat", "Latitude", "lats", "GPSLat", "Lat", "USV_latitude", "LATITUDE"])
+def test_no_other_header_of_latitudes_says_south(name, unit):
+    for full, stated in ((name, unit), (f"{name} ({unit})", None), (f"{name}_{unit}", None)):
+        measured = read_degrees(table_of(full, "42.9", "-1.5", unit=stated), full, "latitude")
+        assert (measured.numbers.tolist(), measured.notes) == ([42.9, -1.5], ())
+
+
+@pytest.mark.parametrize(
+    "unit", ["deg S", "degS", "degrees_south", "degreesS", "°S", "degrees S", "deg. S", "Deg South"]
+)
+def test_units_that_say_south_do(unit):
+    name = f"Latitude ({unit})"
+    assert read_degrees(table_of(name, "42.9"), name, "latitude").numbers.tolist() == [-42.9]
+
+
+def test_a_header_that_says_south_makes_latitudes_negative():
+    name = "Latitude (deg S)"
+    assert read_degrees(table_of(name, "42.9"), name, "latitude").numbers.tolist() == [-42.9]
+    with pytest.raises(InputError, match="says N, the header S"):
+        read_degrees(table_of(name, "42.9 N"), name, "latitude")
+    assert read_degrees(table_of(name, "42.9 S"), name, "latitude").numbers.tolist() == [-42.9]
+
+
+def test_degrees_and_minutes_are_converted_if_the_header_says_so():
+    name = "Latitude (ddmm.mmmm)"
+    assert read_degrees(table_of(name, "4718.6000", "-4730.0"), name, "latitude").numbers.round(
+        9
+    ).tolist() == [47.31, -47.5]
+
+
+def test_radians_are_converted_and_refused_where_they_can_be_none():
+    name = "lat (rad)"
+    measured = read_degrees(table_of(name, "0.5", "-1"), name, "latitude")
+    np.testing.assert_allclose(measured.numbers, np.degrees([0.5, -1.0]), rtol=1e-15)
+    assert measured.notes == ("lat (rad) is converted from rad to degrees",)
+    with pytest.raises(InputError, match=r"'47\.31' rad is not a latitude"):
+        read_degrees(table_of(name, "47.31", "47.30"), name, "latitude")
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [("Lat (fnord)", "'fnord' of column Lat"), ("Lat (m)", "is a length")]
+)
+def test_positions_in_an_unknown_unit_are_refused_by_name(name, part):
+    with pytest.raises(InputError) as error:
+        read_degrees(table_of(name, "47.3"), name, "latitude")
+    assert part in str(error.value)
