@@ -51,6 +51,18 @@ class Layer:
         corners[:, 0] -= np.where(np.abs(corners[:, 0]) > 180.0, 360.0 * np.sign(corners[:, 0]), 0.0)
         return frozen_array(corners)
 
+    def swapped(self) -> list[Region]:
+        """Return the areas in degrees as they would lie with the other order of coordinates in the file."""
+        from pyproj.exceptions import ProjError
+
+        def turn(xy: Array) -> Array:
+            return reprojected(reprojected(xy, WGS84, self.crs)[:, ::-1], self.crs, WGS84)
+
+        try:
+            return [shapely.transform(shape.area, turn) for shape in self.shapes]
+        except ProjError:
+            return []
+
     def within(self, crs: str) -> list[Shape]:
         """Return the shapes in a projected CRS."""
         return [
@@ -101,7 +113,7 @@ def read_layer(
         if p.areas or p.errors or (use == "zone" and p.marks and features[k].layer not in _TWICE)
     ]
     if not used:
-        raise _no_areas(path, option, features, use)
+        raise _no_areas(path, option, features, pieces)
     if len(used) > 1 and not (use == "zone" and path.suffix.lower() in SEVERAL):
         names = [features[k].layer for k in used]
         raise InputError(
@@ -212,10 +224,17 @@ def _per_feature(areas: Sequence[tuple[int, Region]]) -> list[tuple[int, Region]
     return [(n, a[0] if len(a) == 1 else union_of(a)) for n, a in sorted(of.items())]
 
 
-def _no_areas(path: Path, option: str, features: Sequence[Features], use: Use) -> InputError:
+def _no_areas(path: Path, option: str, features: Sequence[Features], pieces: Sequence[Pieces]) -> InputError:
     kinds = {g.geom_type for f in features for g in f.geometries if g is not None and f.layer not in _TWICE}
+    said = [
+        note.removeprefix("warning: ")
+        for k, f in enumerate(features)
+        for note in (*f.notes, *pieces[k].notes)
+    ]
     return InputError(
-        f"{path.name} holds no areas" + (f", only {' and '.join(sorted(kinds))}" if kinds else ""),
+        f"{path.name} holds no areas"
+        + (f", only {' and '.join(sorted(kinds))}" if kinds else "")
+        + (f" ({'; '.join(said)})" if said else ""),
         expected="polygons, or lines that end where they begin",
         where=option,
         fix="close the line in a GIS (QGIS: Lines to polygons), or draw a buffer around a point",

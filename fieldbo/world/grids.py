@@ -76,8 +76,9 @@ def not_installed(path: Path, package: str) -> InputError:
 
 def unreadable(path: Path, error: Exception, fix: str | None = None) -> InputError:
     """Return the error for a file that a library can't read."""
+    said = str(error.__cause__ or error).strip("'\"")  # rasterio keeps GDAL's reason as the cause
     return InputError(
-        f"{path.name} can't be read: {str(error).splitlines()[0] if str(error) else error!r}",
+        f"{path.name} can't be read: {said.splitlines()[0] if said else repr(error)}",
         expected="a GeoTIFF or NetCDF file, or a grid",
         where=str(path.parent),
         fix=fix,

@@ -258,6 +258,12 @@ def test_shapefiles_are_found_in_folders_of_archives_and_without_their_index(tmp
         assert shape.name == "lake"
         assert shape.area.equals(box(8.0))
     assert set(tmp_path.iterdir()) == before
+    whole = (tmp_path / "pond.shp").read_bytes()
+    for name in ("pond", "lake"):  # with and without an index, which GDAL would make for what is left
+        (tmp_path / f"{name}.shp").write_bytes(whole[:-40])
+        with pytest.raises(InputError, match=rf"{name}.shp has 196 bytes, and says that it has 236"):
+            read_layer(str(tmp_path / f"{name}.shp"), "--outline")
+    (tmp_path / "pond.shp").write_bytes(whole)
     (tmp_path / "pond.prj").unlink()
     with pytest.raises(InputError, match=r"coordinate reference system \(pond.prj is missing\)"):
         read_layer(str(tmp_path / "pond.shp"), "--outline")

@@ -386,12 +386,16 @@ def _check_together(shapes: list[Shape], readings: Array, given: Layer, degrees:
     if shapely.dwithin(shapely.points(readings), area, reach).any():
         return
     far_km = float(shapely.distance(shapely.points(readings), area).min()) / 1000.0
-    outline = shapely.union_all([shape.area for shape in given.shapes])
-    swapped = shapely.transform(outline, lambda xy: xy[:, ::-1])
     points = shapely.points(degrees[:, ::-1])
-    if shapely.intersects(points, outline.envelope.buffer(1e-3)).any():
+
+    def hit(areas: list[Region]) -> bool:
+        return any(shapely.intersects(points, a.envelope.buffer(1e-3)).any() for a in areas)
+
+    if hit([shape.area for shape in given.shapes]):
         swap = None
-    elif shapely.intersects(points, swapped.envelope.buffer(1e-3)).any():
+    elif hit(given.swapped()) or hit(
+        [shapely.transform(s.area, lambda xy: xy[:, ::-1]) for s in given.shapes]
+    ):
         swap = (
             "latitude and longitude look swapped in one of the two: swap --lat and --lon, or correct the file"
         )

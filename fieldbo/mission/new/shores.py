@@ -132,13 +132,12 @@ def _check_near(layer: Layer, zones: Sequence[Shape], area: Region, crs: str, na
     if far <= _FAR_M:
         return
     outline = shapely.transform(area, lambda xy: reprojected(xy, crs, WGS84))
-    swapped = [shapely.transform(shape.area, lambda xy: xy[:, ::-1]) for shape in layer.shapes]
-    turned = any(zone.intersects(outline.envelope) for zone in swapped)
+    turned = any(zone.envelope.intersects(outline.envelope) for zone in layer.swapped())
     raise InputError(
         f"no zone of {name} lies near the outline: the nearest is {far / 1000.0:,.1f} km away",
         expected="zones in the outline",
         where="--avoid",
-        fix="latitude and longitude look swapped in the file: correct it"
+        fix="the two coordinates look swapped in the file: correct it"
         if turned
         else "check that it is of the same place, and its CRS; else leave it out",
     )
