@@ -32,6 +32,7 @@ from fieldbo.tables.table import Table
 from fieldbo.tables.times import IN_UTC, column_of_time, has_offset, times_in, times_of
 from fieldbo.tables.units import bare
 from fieldbo.world.fields.base import inside
+from fieldbo.world.grids import copies_of
 from fieldbo.world.raster import read_mean, value_column
 from fieldbo.world.world import World
 
@@ -227,7 +228,7 @@ def pinned(mission: Mission) -> tuple[dict[str, Any], dict[str, bytes]]:
                 fix="run it without a folder: fieldbo.run(mission)",
             )
         name = MEAN + prior.mean.file.suffix.lower()
-        files[name] = prior.mean.file.read_bytes()
+        files |= copies_of(prior.mean.file, MEAN)
         table["mean"] = {"file": name} | ({"value": prior.mean.value} if prior.mean.value else {})
     return {**settings, "prior": table}, files
 

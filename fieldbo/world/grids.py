@@ -131,6 +131,18 @@ def files_of(path: Path) -> list[Path]:
     ]
 
 
+def copies_of(path: Path, stem: str) -> dict[str, bytes]:
+    """Return what to write to keep a raster, and what lies beside it, under another name."""
+    name = stem + path.suffix.lower()
+    return {
+        name + file.name[len(path.name) :]
+        if file.name.startswith(path.name)
+        else stem + file.suffix: file.read_bytes()
+        for file in files_of(path)
+        if file.suffix != ".ovr"
+    }
+
+
 def _import(path: Path) -> Any:
     try:
         import rasterio

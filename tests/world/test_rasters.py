@@ -11,7 +11,7 @@ from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.mission.bathymetry import check_deepest, read_bottom
-from fieldbo.world.grids import files_of
+from fieldbo.world.grids import copies_of, files_of
 from fieldbo.world.raster import read_mean, read_raster
 
 UTM = "EPSG:32633"
@@ -84,6 +84,10 @@ def test_masked_cells_have_no_value(tmp_path, way):
     assert np.array_equal(np.isfinite(raster.values), known[::-1])
     names = sorted(file.name for file in files_of(path))
     assert names == (["m.tif", "m.tif.msk"] if way == "sidecar" else ["m.tif"])
+    for name, content in copies_of(path, "prior-mean").items():
+        (tmp_path / name).write_bytes(content)
+    again = read_raster(tmp_path / "prior-mean.tif")
+    assert np.array_equal(again.values, raster.values, equal_nan=True)
 
 
 @pytest.mark.parametrize("way", ["south-up", "quarter turn", "mirrored"])
