@@ -198,6 +198,8 @@ def _build_lattice(content: LatticeFile, folder: Path) -> Domain:
             file, content.crs, content.avoid_margin, "add avoid_margin to [domain], in metres"
         )
         source += f", {counted(len(zones), 'zone')} of {content.avoid}"
+        if closed := sum(int(shapely.get_num_interior_rings(shapely.get_parts(z.area)).sum()) for z in zones):
+            source += f" with {counted(closed, 'hole')} closed"
         avoid = as_obstacles(zones)
     elif content.avoid_margin is not None:
         raise InputError(

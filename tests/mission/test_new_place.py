@@ -813,6 +813,16 @@ def test_zones_of_another_place_and_land_around_the_water_are_refused(at_lake):
     assert re.search(r"\d+ readings lie in a hole of the zone 'land'", message)
 
 
+def test_a_hole_in_a_zone_counts_as_part_of_it_and_is_said(at_place, command):
+    middle = shapely.Point(at(-60, 100))
+    ring = middle.buffer(30.0).difference(middle.buffer(12.0))
+    (at_place / "worlds" / "kessel" / "avoid.geojson").write_text(geojson(degrees(ring)))
+    domain = fieldbo.load_world("kessel").domain
+    assert not domain.contains(np.array(middle.coords)).any()
+    _, out, _ = command("check", "worlds/kessel/world.toml")
+    assert "1 zone of avoid.geojson with 1 hole closed" in out
+
+
 def test_points_of_a_worlds_zones_need_their_margin(at_place):
     write_marks(at_place)
     folder = at_place / "worlds" / "kessel"
