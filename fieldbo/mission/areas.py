@@ -153,7 +153,7 @@ def _sort_feature(
             )
         polygons.append(mended)
     lines, marks = [part for part in parts if isinstance(part, shapely.LineString)], list[BaseGeometry]()
-    for line in leaves(shapely.line_merge(shapely.MultiLineString(lines))) if lines else []:
+    for line in _chained(leaves(shapely.line_merge(shapely.MultiLineString(lines)))) if lines else []:
         area = close(line)
         if area is None:
             marks.append(line)
@@ -224,6 +224,17 @@ def mend(polygon: shapely.Polygon) -> tuple[Region | None, float]:
     if change > MENDED or not isinstance(mended, Region) or mended.is_empty:
         return None, float(change)
     return mended, float(change)
+
+
+def _chained(lines: list[BaseGeometry]) -> list[BaseGeometry]:
+    """Return lines as one if they follow each other around an area: a track that was paused."""
+    if len(lines) < 2 or any(close(line) is not None for line in lines):
+        return lines
+    whole = shapely.LineString(shapely.get_coordinates(lines))
+    ends = [(shapely.get_coordinates(line)[-1], shapely.get_coordinates(line)[0]) for line in lines]
+    pairs = zip(ends, [*ends[1:], ends[0]], strict=True)
+    gaps = sum(float(np.linalg.norm(start - end)) for (end, _), (_, start) in pairs)
+    return [whole] if gaps <= _GAP * whole.length and close(whole) is not None else lines
 
 
 def close(line: BaseGeometry) -> shapely.Polygon | None:

@@ -27,6 +27,10 @@ _METRES = {
 }  # fmt: skip
 _DEEP_AT_ONCE = 0.5  # of the largest depth: elevations above sea level differ by less
 _DOWN, _UP = ("depth",), ("elevation", "altitude", "height")  # in names of what is positive down, and up
+_SAY = (
+    "add --positive up if the land is positive, else --positive down (in a world: bathymetry = "
+    '{ file = "...", positive = "up" })'
+)
 _BOTH = 0.02  # of the cells: so many of either sign may be rounding at the shore
 
 
@@ -74,12 +78,12 @@ def _check_coordinates(raster: Raster, crs: str | None) -> None:
     """Raise an `InputError` for coordinates that are not in the unit of their CRS."""
     x, y = (float(np.abs(ticks).max()) for ticks in (raster.x, raster.y))
     if crs is not None and is_geographic(crs):
-        if x <= 360.0 and y <= 90.0:
+        if x <= 540.0 and y <= 90.0:  # those of a grid from 0 to 360 go on beyond Greenwich
             return
-        swapped = x <= 90.0 and y <= 360.0
+        swapped = x <= 90.0 and y <= 540.0
         raise InputError(
             f"the raster is in degrees, but its coordinates reach {x:,.6g} and {y:,.6g}",
-            expected="longitudes up to 360 and latitudes up to 90 degrees",
+            expected="longitudes up to 540 and latitudes up to 90 degrees",
             fix="latitude and longitude look swapped" if swapped else "assign the right CRS in a GIS",
         )
     if x <= 360.0 and y <= 90.0:
@@ -180,16 +184,28 @@ def _tell_direction(raster: Raster, path: Path, positive: Positive | None) -> tu
         return positive == "down", f'positive = "{positive}"'
     if (stated := said.get("positive", "").lower()) in ("down", "up"):
         return stated == "down", f'positive = "{stated}"'
-    if called_down != called_up and not (called_down and (known < 0).all()):
-        return called_down, f"called {said.get('name') or names.strip()}"
     above, below = (float(np.count_nonzero(side)) / max(len(known), 1) for side in (known > 0, known < 0))
+    axis = {"down": True, "up": False}.get(said.get("vertical axis", ""))
+    if called_down != called_up and not (called_down and (known < 0).all()):
+        name = said.get("name") or names.strip()
+        unlikely = below > above if called_down else above > below
+        if axis is not None and axis != called_down and unlikely:
+            raise InputError(
+                f"{path.name} is called {name}, but its vertical CRS is positive {'down' if axis else 'up'}, "
+                f"and most values are {'negative' if called_down else 'positive'}",
+                expected="depths, positive down, or elevations, positive up",
+                where=str(path),
+                fix=_SAY,
+            )
+        return called_down, f"called {name}"
+    if axis is not None:
+        return axis, f"its vertical CRS is positive {'down' if axis else 'up'}"
     if min(above, below) > _BOTH:
         raise InputError(
             f"{path.name} has {above:.0%} of its values above 0 and {below:.0%} below, and does not say "
             "whether they are depths or elevations",
             expected="depths, positive down, or elevations, positive up",
             where=str(path),
-            fix="add --positive up if the land is positive, else --positive down (in a world: bathymetry = "
-            '{ file = "...", positive = "up" })',
+            fix=_SAY,
         )
     return above >= below, f"mostly {'positive' if above >= below else 'negative'}"

@@ -252,7 +252,7 @@ def _describe(source: Any, band: int) -> dict[str, str]:
     about = (
         ("units", source.units[band - 1] or unit),
         ("name", source.descriptions[band - 1]),
-        ("positive", attributes.get("positive") or positive),
+        ("vertical axis", positive),
     )
     return attributes | {key: text for key, text in about if text}
 

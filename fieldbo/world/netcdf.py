@@ -64,6 +64,8 @@ def read_netcdf(path: Path, value: str | None) -> Raster:
                 f"dimension {dim} of {variable.name} has no coordinates",
                 expected=f"a variable {dim} with the coordinates along it",
                 where=str(path),
+                fix="if latitudes and longitudes have two dimensions, regrid it first, for example with cdo "
+                f"remapbil or gdalwarp -geoloc NETCDF:{path.name}:{variable.name}",
             )
     try:
         x, y = (_ticks(variable.coords[dim], crs, path) for dim in (horizontal, vertical))

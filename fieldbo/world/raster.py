@@ -21,6 +21,7 @@ from fieldbo.world.netcdf import NETCDF, read_netcdf
 RASTERS = frozenset((*TIFF, *NETCDF, *GRIDS))
 """Suffixes of the files."""
 
+_POINTS = frozenset((".shp", ".gpkg", ".geojson", ".json", ".kml", ".kmz", ".gpx", ".dxf", ".csv", ".txt"))
 _MARKS = (-9999.0, -99999.0, -32768.0, -32767.0, -999.0, -99.0, 999.0, 9999.0, 32767.0, 65535.0, 99999.0)
 _HUGE = 1e10  # of what is measured over an area, nothing is that large
 _APART = 3.0  # a mark lies that many times the range of the other values away from them
@@ -53,7 +54,9 @@ def read_raster(path: Path, value: str | None = None) -> Raster:
             f"{path.name} is not a raster that fieldbo can read",
             expected=f"a file that ends in {', '.join(sorted(RASTERS))}",
             where=str(path.parent),
-            fix="export it as GeoTIFF from a GIS",
+            fix="interpolate its contours or points in a GIS (QGIS: TIN interpolation), and export a GeoTIFF"
+            if suffix in _POINTS
+            else "export it as GeoTIFF from a GIS",
         )
     raster = read_netcdf(path, value) if _is_netcdf(path) else read_grid(path, value)
     raster = _sort_ascending(raster, path)

@@ -315,6 +315,17 @@ def test_an_edge_that_crosses_itself_is_mended_only_if_that_changes_little():
     assert "area 1 'bow' is not valid: Self-intersection" in str(error)
 
 
+def test_a_track_with_pauses_around_a_lake_is_an_outline(tmp_path):
+    shore = shapely.get_coordinates(shapely.Point(8.0, 47.0).buffer(0.01, quad_segs=30))
+    parts = np.array_split(shore, 3)
+    (area,) = find_pieces([shapely.MultiLineString(parts)], ["w"], "outline", "f", "--outline").areas
+    assert area[1].area == pytest.approx(np.pi * 1e-4, rel=1e-3)
+    apart = [parts[0], parts[2]]  # which meet where the track begins
+    pieces = find_pieces([shapely.MultiLineString(apart)], ["w"], "outline", "f", "--outline")
+    assert not pieces.areas
+    assert len(pieces.marks) == 1
+
+
 HALVES = [shapely.box(179.99, -17.0, 180.0, -16.99), shapely.box(-180.0, -17.0, -179.98, -16.99)]
 ISLET = [shapely.box(179.998, -16.996, 180.0, -16.994), shapely.box(-180.0, -16.996, -179.998, -16.994)]
 

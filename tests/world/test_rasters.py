@@ -6,6 +6,7 @@ import rasterio
 import shapely
 import xarray
 from pyproj import CRS, Transformer
+from rasterio.shutil import copy
 
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
@@ -177,7 +178,25 @@ def test_a_vertical_crs_says_unit_and_direction(tmp_path):
     assert CRS("EPSG:8228").axis_info[0].direction == "up"
     bottom = read_bottom(path, UTM)
     assert bottom.depth_at(PLACES) == pytest.approx(EXPECTED, rel=1e-5)
-    assert 'elevations (positive = "up"), converted from foot to m' in bottom.source
+    assert "elevations (its vertical CRS is positive up), converted from foot to m" in bottom.source
+
+
+def test_a_bag_is_elevation_whatever_its_vertical_crs_says(tmp_path):
+    path = write_tiff(tmp_path / "e.tif", -DEPTHS)
+    copy(path, tmp_path / "e.bag", driver="BAG")
+    bottom = read_bottom(tmp_path / "e.bag", UTM, "elevation")
+    assert bottom.depth_at(PLACES) == pytest.approx(EXPECTED)
+
+    def call(file):
+        file.descriptions = ("depth",)
+
+    path = write_tiff(
+        tmp_path / "d.tif", DEPTHS * np.where(DEPTHS < 3, 1, -1), crs="EPSG:32633+5703", after=call
+    )
+    with pytest.raises(
+        InputError, match="is called depth, but its vertical CRS is positive up, and most values"
+    ):
+        read_bottom(path, UTM)
 
 
 TO_DEGREES = Transformer.from_crs(UTM, "EPSG:4326", always_xy=True)
