@@ -169,9 +169,8 @@ def _to_depths(raster: Raster, path: Path, positive: Positive | None) -> tuple[A
     down, why = _tell_direction(raster, path, positive)
     scale = _METRES[unit]
     converted = "" if scale == 1.0 else f", converted from {unit} to m"
-    return (
-        scale if down else -scale
-    ) * raster.values, f"{'depths' if down else 'elevations'} ({why}){converted}"
+    depths = (scale if down else -scale) * raster.values
+    return depths, f"{'depths' if down else 'elevations'} ({why}){converted}"
 
 
 def _tell_direction(raster: Raster, path: Path, positive: Positive | None) -> tuple[bool, str]:
