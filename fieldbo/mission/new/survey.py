@@ -16,6 +16,7 @@ from fieldbo.domain.axes import is_depth
 from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojected
 from fieldbo.domain.lattice import lattice
 from fieldbo.errors import InputError
+from fieldbo.mission.bathymetry import notes_on_depths
 from fieldbo.mission.layers import Layer
 from fieldbo.mission.new.mission import LevelSetMission, Threshold
 from fieldbo.mission.new.place import OPTIONS, Extent, Place, outline_of, place_of
