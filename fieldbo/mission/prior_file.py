@@ -25,9 +25,8 @@ from fieldbo.mission.world_file import load_world
 from fieldbo.record.record import Record
 from fieldbo.record.store import changed_files, readings_in, record_file
 from fieldbo.world.fields.base import inside
-from fieldbo.world.raster import read_mean
 from fieldbo.world.grids import copies_of
-from fieldbo.world.raster import read_mean, value_column
+from fieldbo.world.raster import read_mean
 from fieldbo.world.world import World
 
 READINGS, MEAN = "prior.csv", "prior-mean"
