@@ -139,7 +139,13 @@ def _georeference(maps: Labelled, domain: Domain, names: Sequence[str]) -> Label
         for j, (name, cf) in enumerate(DEGREES.items())
     }
     crs = {GRID_MAPPING: Variable((), np.array(0, dtype=np.int32), grid_mapping(domain.georeference.crs))}
-    return Labelled(variables, maps.coordinates | on_earth | crs, maps.attributes, GRID_MAPPING)
+    axes = {name: maps.coordinates[name] for name in names}
+    if (
+        domain.shape is None
+    ):  # GDAL makes points of the last pair of coordinates, which must be those of the CRS
+        last = {names[j]: axes.pop(names[j]) for j in (across, up)}
+        return Labelled(variables, axes | on_earth | last | crs, maps.attributes, GRID_MAPPING)
+    return Labelled(variables, axes | on_earth | crs, maps.attributes, GRID_MAPPING)
 
 
 def grid_mapping(crs: str) -> dict[str, Any]:
@@ -315,6 +321,8 @@ class Labelled:
         for name, variable in self.variables.items():
             if (fill := fill_of(variable)) is not None:
                 out[name].encoding["_FillValue"] = fill
+            if (beside := self._beside(variable)) != sorted(beside):  # else xarray writes them so
+                out[name].encoding["coordinates"] = " ".join(beside)
             if self.grid_mapping is not None:
                 out[name].encoding["grid_mapping"] = self.grid_mapping
         for name in self.coordinates:
@@ -358,17 +366,18 @@ class Labelled:
         out.flush()
         return content.getvalue()
 
+    def _beside(self, variable: Variable) -> list[str]:
+        """Return the names of the coordinates of a variable that are not its dimensions."""
+        return [
+            name
+            for name, coordinate in self.coordinates.items()
+            if name not in (*coordinate.dimensions, self.grid_mapping)
+            and set(coordinate.dimensions) <= set(variable.dimensions)
+        ]
+
     def _describe(self, variable: Variable) -> dict[str, Any]:
-        beside = " ".join(
-            sorted(
-                name
-                for name, coordinate in self.coordinates.items()
-                if name not in (*coordinate.dimensions, self.grid_mapping)
-                and set(coordinate.dimensions) <= set(variable.dimensions)
-            )
-        )
         said = {
-            "coordinates": beside or None,
+            "coordinates": " ".join(self._beside(variable)) or None,
             "_FillValue": fill_of(variable),
             "grid_mapping": self.grid_mapping,
         }

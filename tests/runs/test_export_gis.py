@@ -871,6 +871,15 @@ def test_gdal_can_make_points_of_a_trajectory_in_its_crs(name, last, request, tm
     assert crs == CRS.from_user_input(UTM if name == "square" else 4326)
 
 
+def test_gdal_can_make_points_of_a_map_without_a_grid_in_its_crs(hexagonal, tmp_path):
+    export(hexagonal, ["netcdf"], tmp_path)
+
+    with xarray.open_dataset(tmp_path / "map.nc", engine="scipy", decode_coords=False) as data:
+        along = [name for name, variable in data.variables.items() if variable.dims == ("site",)]
+        assert data["mean"].attrs["coordinates"] == "latitude longitude east north"
+    assert along[-4:] == ["latitude", "longitude", "east", "north"]
+
+
 def test_gaps_in_netcdf_files_hold_a_number_that_all_programs_know(square, tmp_path):
     export(square, ["netcdf"], tmp_path)
 
