@@ -158,7 +158,13 @@ def grid_mapping(crs: str) -> dict[str, Any]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what CF has no attribute for is in crs_wkt
-        return dict(crs_of(crs, "domain.crs").to_cf())
+        described = dict(crs_of(crs, "domain.crs").to_cf())
+    if (
+        described.get("grid_mapping_name") == "polar_stereographic"
+    ):  # CF asks which pole, and PROJ may not say
+        north = described.get("standard_parallel", 90.0) > 0.0
+        described.setdefault("latitude_of_projection_origin", 90.0 if north else -90.0)
+    return described
 
 
 def _moments(answer: Answer, surface: AnySurface) -> Layers:
