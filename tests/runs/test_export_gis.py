@@ -29,7 +29,7 @@ from fieldbo.errors import InputError
 from fieldbo.messages import Observation, Telemetry
 from fieldbo.results.metrics import SURE
 from fieldbo.runs.export import FORMATS, export, raster, read_run, vector
-from fieldbo.runs.export.layers import track
+from fieldbo.runs.export.tracks import track
 from fieldbo.runs.export.vector import added, encoded
 from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run
