@@ -455,8 +455,9 @@ def _warn_beyond_truth(mission: Mission) -> list[str]:
         return []
     lies = "below" if truth.above.all() else "above"
     number = "all" if truth.inside.all() else "none"
+    quantity = mission.world.quantity
     return [
-        f"the threshold {truth.threshold:.4g} lies {lies} all true values, {truth.values.min():.4g} to "
-        f"{mission.world.quantity.amount(truth.values.max())}: {number} of the sites are at or "
-        f"{question.side} it"
+        f"the threshold {quantity.number(truth.threshold)} lies {lies} all true values, "
+        f"{quantity.number(truth.values.min())} to {quantity.amount(truth.values.max())}: {number} of the "
+        f"sites are at or {question.side} it"
     ]

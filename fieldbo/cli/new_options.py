@@ -100,7 +100,9 @@ class TableOptions(Options):
     missing: list[float] | None = _option(
         "Number that stands for no value, such as -9999. Repeat the option for several."
     )
-    transform: Transform = _option("Use *log* for skewed, positive values.", default=Transform.none)
+    transform: Transform | None = _option(
+        "Use *log* for skewed, positive values.  [default: *log* for a survey of heavy-tailed values]"
+    )
     unit: str | None = _option("Unit of the value.  [default: that in the log, or 1]")
 
 

@@ -83,11 +83,13 @@ def world(
     if table.value is None:
         list_columns(table.csv)
     given: dict[str, Any] = {"csv": table.csv, "value": table.value, "noise_sd": table.noise}
-    given |= {"transform": table.transform.value, "fitted_model": fitted_model}
+    given |= {"fitted_model": fitted_model}
+    if table.transform is not None:
+        given["transform"] = table.transform.value
     if cell:
         positions = [option for option in ("--x", "--y", "--channel", "--time") if option in table.given()]
         reject([*positions, *mission.given(), *place.given()], "with --cell", "cell", "leave out")
-        given["value_unit"] = "1" if table.unit is None else table.unit
+        given |= {"value_unit": table.unit or "", "missing": tuple(table.missing or ())}
         lines = _make_cell(name, given, of_cell, replace_)
     else:
         reject(of_cell.given(), "without --cell", "survey", "add")
@@ -193,7 +195,8 @@ def _make_survey(
 
 
 def _make_cell(name: str, given: dict[str, Any], options: CellOptions, overwrite: bool) -> list[str]:
-    from fieldbo.mission.new.cell import CellTable, control_set_of, make_cell, module_of, setting_of
+    from fieldbo.mission.new.cell import control_set_of, make_cell, module_of, setting_of
+    from fieldbo.mission.new.trials import CellTable
     from fieldbo.tables.opening import open_table
 
     if options.sample_cost is not None and (options.module or options.control_set):
@@ -352,10 +355,12 @@ def _report(made: NewWorld, rows: str, assumed: Sequence[str] = ()) -> list[str]
     from fieldbo.mission.description import describe_parts_of_cost
     from fieldbo.mission.new.mission import one_sided
     from fieldbo.results.words import question_text
+    from fieldbo.world.world import digits_of
 
     field, mission, world = made.field, made.loaded, made.loaded.world
     values, truth = field.readings.values, world.truth(world.domain.sites)
-    unit = "" if world.quantity.unit in ("", "1") else f" {world.quantity.unit}"
+    digits = max(6, digits_of(float(values.max()), float(np.ptp(values))))
+    unit, shown = "" if world.quantity.unit in ("", "1") else f" {world.quantity.unit}", world.quantity.number
     if isinstance(mission.question, LevelSet):
         question = mission.question
         inside = np.mean(question.sign * truth >= question.sign * question.threshold)
@@ -377,14 +382,14 @@ def _report(made: NewWorld, rows: str, assumed: Sequence[str] = ()) -> list[str]
     unknown = ", costs to be learned" if mission.costs == "unknown" else ""
     return [
         f"world in {made.world}, mission in {made.mission}",
-        f"  {rows:<9} {len(values)}, {values.min():g} to {values.max():g}{unit}",
+        f"  {rows:<9} {len(values)}, {values.min():.{digits}g} to {values.max():.{digits}g}{unit}",
         *map(_format_note, notes),
         f"  fitted    length scales {', '.join(scales)}; noise sd {noise}",
         f"  quality   leave-one-out error {field.loo_rmse:.4g}{unit}, which explains "
         f"{max(0.0, field.explained):.0%} of the variance; 90% intervals hold {field.loo_coverage:.0%} "
         f"of the {rows}",
         *_describe_validation(made, unit),
-        f"  truth     {truth.min():.4g} to {truth.max():.4g}{unit} {details}",
+        f"  truth     {shown(truth.min())} to {shown(truth.max())}{unit} {details}",
         *costs,
         f"  mission   {question_text(mission.question, world.quantity)} {mission.policy_kind}, battery "
         f"{mission.vehicles[0].battery:g} {world.cost_unit}{unknown}",

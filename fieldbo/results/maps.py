@@ -174,7 +174,8 @@ def _moments(answer: Answer, surface: AnySurface) -> Layers:
 
 
 def _classes(answer: LevelSetAnswer, surface: AnySurface) -> Layers:
-    name, threshold = answer.mission.world.quantity.name, f"{answer.user_threshold:g}"
+    quantity = answer.mission.world.quantity
+    name, threshold = quantity.name, quantity.number(answer.user_threshold)
     within, beyond = (">=", ">=") if answer.side == "above" else ("<=", ">")
     probability = surface.exceedance(answer.threshold)
     inside = probability >= 0.5

@@ -304,17 +304,17 @@ def _far_off(agent: Agent) -> Iterator[str]:
     several = f"; {counted(len(far) - 1, 'other reading')} like it" if len(far) > 1 else ""
     value, order = read[far[0]]
     world, model = agent.mission.world, agent.mission.model
-    limit = world.sensor.below
+    limit, number = world.sensor.below, world.quantity.number
     if limit is not None and min(others) <= limit:
         rest = f"are {range_of(np.array(others), limit, world.quantity)}"
     else:
-        rest = f"lie between {min(others):.4g} and {max(others):.4g}"
+        rest = f"lie between {number(min(others))} and {number(max(others))}"
     bounds = "set low and high under [reports] in the vehicle file"
     tested = model.outliers == "tested"
     ways = f"or {bounds}" if tested else f'{bounds}, or set outliers = "tested" in [model]'
     yield (
-        f"the reading of {order} is {value:.4g}{several}; all others {rest}. It is so far away that the "
-        f"model can't tell them apart. If it is impossible, correct it with fieldbo correct, {ways}"
+        f"the reading of {order} is {number(value)}{several}; all others {rest}. It is so far away that "
+        f"the model can't tell them apart. If it is impossible, correct it with fieldbo correct, {ways}"
     )
 
 

@@ -133,7 +133,8 @@ def on_one_side(threshold: float, values: Array, limit: float | None, quantity: 
         side = "below"
     else:
         return
-    yield f"the threshold {threshold:.4g} lies {side} all readings, {range_of(values, limit, quantity)}"
+    readings = range_of(values, limit, quantity)
+    yield f"the threshold {quantity.number(threshold)} lies {side} all readings, {readings}"
 
 
 def detected(value: float, limit: float | None, quantity: Quantity) -> str:
@@ -162,7 +163,7 @@ def range_of(values: Array, limit: float | None, quantity: Quantity) -> str:
     most = _at_most(values, limit)
     low, high = float(most.min()), float(most.max())
     censored = limit is not None and low <= limit
-    least = "" if high == low else f"{low:.4g} to "
+    least = "" if high == low else f"{quantity.number(low)} to "
     return f"{'at most ' if censored else ''}{least}{quantity.amount(high)}"
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -28,6 +28,9 @@ Kind = Literal[
     "value",
     "count",
     "constant",
+    "flag",
+    "noise",
+    "logger",
     "text",
     "empty",
 ]
@@ -37,11 +40,56 @@ _LONGITUDE = frozenset(["lon", "long", "lng", "longitude", "lons", "länge", "la
 _EASTING = frozenset(["x", "east", "easting", "utmx", "utme", "rechtswert", "ostwert"])
 _NORTHING = frozenset(["y", "north", "northing", "utmy", "utmn", "hochwert", "nordwert"])
 _TIME = frozenset(
-    ["time", "date", "datetime", "timestamp", "utc", "gmt", "epoch", "zeit", "datum", "uhrzeit"]
+    {*("time", "date", "datetime", "timestamp", "utc", "gmt", "epoch", "zeit", "datum", "uhrzeit")}
+    | {*("julian", "datenum", "mjd", "doy", "tow")}
 )
 _COUNT = frozenset(
-    ["id", "index", "idx", "no", "nr", "num", "record", "row", "sample", "scan", "seq", "station"]
+    {*("id", "index", "idx", "no", "nr", "num", "record", "row", "sample", "scan", "seq", "station")}
+    | {*("rn", "obs", "rec", "recno", "number", "ensemble")}
 )
+_FLAG = frozenset(
+    {"flag", "flags", "qc", "qf", "qa", "quality", "status", "remark", "grade", "error", "errors"}
+)
+_NOISE = frozenset({"sd", "std", "stdev", "uncertainty", "noise", "stderr", "sigma", "deviation"})
+_LOGGER = frozenset(
+    {
+        *(
+            "batt",
+            "battery",
+            "batv",
+            "battv",
+            "cable",
+            "pwr",
+            "supply",
+            "ptemp",
+            "panel",
+            "wiper",
+            "memory",
+            "rssi",
+        )
+    }
+    | {
+        *(
+            "hdop",
+            "vdop",
+            "pdop",
+            "satellites",
+            "sats",
+            "nsat",
+            "heading",
+            "course",
+            "cog",
+            "sog",
+            "roll",
+            "pitch",
+        )
+    }
+    | {*("yaw", "logger", "internal", "firmware", "serial")}
+)
+"""Words of columns in which a logger or a boat tells of itself."""
+
+_MOST_FLAGS = 12
+"""A column of flags has no more different ones."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +101,8 @@ class Column:
     name : str
     unit : str or None
     kind : str
-        What it seems to hold, from its name and its numbers; ``"value"`` is a candidate for a map.
+        What it holds as the file's form says, or else seems to hold, from its name and its numbers;
+        ``"value"`` is a candidate for a map, ``"logger"`` tells of the logger or the boat itself.
     count, missing : int
         Cells with and without a value.
     low, high : str
@@ -84,40 +133,47 @@ def describe_columns(log: Table) -> list[Column]:
 
 
 def _describe(log: Table, name: str) -> Column:
-    unit, missing = log.units.get(name), int(log.is_missing(name).sum())
+    unit, missing, role = log.units.get(name), int(log.is_missing(name).sum()), log.roles.get(name)
     numbers, present = log.numbers(name), len(log) - missing
     finite = numbers[np.isfinite(numbers)]
     words, is_numeric = _split_words(name), len(finite) > 0.5 * present
     if not present:
         return Column(name, unit, "empty", 0, missing)
-    times = _parse_times(log.cells[name], bool(words & _TIME), is_numeric)
+    times = _parse_times(log, name, role, bool(words & _TIME), is_numeric)
     if times is not None:
         if len(finite) and not times.absolute:
             ends = _range(finite)
         else:
             ends = _clock(np.nanmin(times.seconds), times), _clock(np.nanmax(times.seconds), times)
         return Column(name, unit, "time", int(np.isfinite(times.seconds).sum()), missing, *ends)
+    kind: Kind | None = role if role in get_args(Kind) else None  # type: ignore[assignment]
     if is_numeric:
-        kind = _guess_kind(name, words, finite)
+        kind = kind or _guess_kind(name, words, finite)
         ends = _range(finite)
         if kind in ("latitude", "longitude"):
             ends = _range_of_degrees(log, name, kind) or ends
         return Column(name, unit, kind, len(finite), len(log) - len(finite), *ends)
     coordinates = sum(parse(cell) is not None for cell in log.cells[name])
-    if words & (_LATITUDE | _LONGITUDE) and coordinates > 0.5 * present:
-        kind = "latitude" if words & _LATITUDE else "longitude"
-        degrees = _range_of_degrees(log, name, kind) or ("", "")
-        return Column(name, unit, kind, coordinates, len(log) - coordinates, *degrees)
-    return Column(name, unit, "text", present, missing)
+    if (
+        kind in ("latitude", "longitude") or words & (_LATITUDE | _LONGITUDE)
+    ) and coordinates > 0.5 * present:
+        side: Direction = "latitude" if kind == "latitude" or words & _LATITUDE else "longitude"
+        degrees = _range_of_degrees(log, name, side) or ("", "")
+        return Column(name, unit, side, coordinates, len(log) - coordinates, *degrees)
+    is_flag = kind == "flag" or (words & _FLAG and len(set(log.cells[name])) <= _MOST_FLAGS)
+    return Column(name, unit, "flag" if is_flag else "text", present, missing)
 
 
-def _parse_times(cells: Sequence[str], named: bool, is_numeric: bool) -> Times | None:
-    """Return the times of a column; numbers are times only if the column is `named` so."""
-    return times_of(cells, numbers=named) if named or not is_numeric else None
+def _parse_times(log: Table, name: str, role: str | None, named: bool, is_numeric: bool) -> Times | None:
+    """Return the times of a column; numbers are times only if its name or its role says so."""
+    if role not in (None, "time") or not (named or role or not is_numeric):
+        return None
+    numbers, unit = named or role == "time", log.units.get(name, "")
+    return times_of(log.cells[name], numbers=numbers, name=name, unit=unit, comments=log.comments)
 
 
 def _guess_kind(name: str, words: frozenset[str], numbers: Array) -> Kind:
-    largest = float(np.abs(numbers).max())
+    largest, is_whole = float(np.abs(numbers).max()), bool((numbers % 1 == 0).all())
     guesses: tuple[tuple[Kind, bool], ...] = (
         ("latitude", bool(words & _LATITUDE) and (largest <= 90 or largest > 360)),  # above 360: ddmm.mmmm
         ("longitude", bool(words & _LONGITUDE)),
@@ -125,7 +181,10 @@ def _guess_kind(name: str, words: frozenset[str], numbers: Array) -> Kind:
         ("easting", bool(words & _EASTING)),
         ("northing", bool(words & _NORTHING)),
         ("constant", len(numbers) > 1 and bool(np.ptp(numbers) == 0)),
-        ("count", bool(words & _COUNT) and bool((numbers % 1 == 0).all())),
+        ("count", bool(words & _COUNT or "#" in name) and is_whole),
+        ("flag", bool(words & _FLAG) and is_whole and len(np.unique(numbers)) <= _MOST_FLAGS),
+        ("noise", bool(words & _NOISE) and bool((numbers >= 0).all())),
+        ("logger", bool(words & _LOGGER)),
     )
     return next((kind for kind, holds in guesses if holds), "value")
 
@@ -176,7 +235,9 @@ def table_of(columns: Sequence[Column]) -> list[str]:
 
 def no_value_chosen(log: Table) -> InputError:
     """Return the error for a command that needs ``--value``: it names the columns to choose from."""
-    names = [column.name for column in describe_columns(log) if column.kind == "value"]
+    columns = describe_columns(log)
+    names = [column.name for column in columns if column.kind == "value"]
+    names = names or [column.name for column in columns if column.kind in ("noise", "logger", "count")]
     return InputError(
         f"the column of the value is missing: {log.path.name} has {counted(len(names), 'candidate')}",
         expected=", ".join(names) if names else "a column of numbers that differ",

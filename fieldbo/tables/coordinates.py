@@ -182,8 +182,9 @@ def _find_side(name: str, stated: str, direction: Direction) -> str:
     if _SIGNED.search(f"{name} {stated}"):
         return ""
     apart = re.sub(r"(?<=[a-zäöü])(?=[A-Z])", " ", f"{name} {stated}")
+    # The s at the end of "lats" is none, but that of "LatS" is.
     apart = re.sub(
-        r"\b(lon|long|lng|longitude|lat|latitude)(?=([nsew]|north|south|east|west)\b)", r"\1 ", apart.lower()
+        r"\b(lon|long|lng|longitude|lat|latitude)(?=([new]|north|south|east|west)\b)", r"\1 ", apart.lower()
     )
     sides = {_SIDES[direction].get(word, "") for word in re.split(r"[^a-zäöüß]+", apart)}
     sides |= {compass_of(stated)} & set(_LETTERS[direction])

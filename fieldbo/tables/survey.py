@@ -12,14 +12,20 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, counted
+from fieldbo.tables.cleaning import Cleaning, clean, find_suspects
 from fieldbo.tables.coordinates import Bounds, read_degrees, swapped, unwrapped
+from fieldbo.tables.marks import sentinel_doubts
 from fieldbo.tables.measures import Length, Measured, kind_of, lengths_of
 from fieldbo.tables.pooling import Pooled, joined, local_metres, thinned
+from fieldbo.tables.suspects import Track
 from fieldbo.tables.table import LEAST_READINGS, Table, fix_of_limit
 from fieldbo.tables.times import IN_UTC, Times, times_in
 
 _MANY = 0.05
 """Fraction of impossible positions above which something is wrong with the columns, not with single fixes."""
+
+_ZERO = 1e-20
+"""Degrees closer to 0 are none but a mark for a missing fix, such as -9.99e-29."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +108,17 @@ def survey_points(
     spacing_m: float | None = None,
     tolerance_m: float = 1.0,
     pooled_above: int = 0,
+    cleaning: Cleaning = "ask",
+    low: float | None = None,
+    high: float | None = None,
     least: int = LEAST_READINGS,
 ) -> SurveyPoints:
     """Return the points of a survey, with positions in degrees (`lat`, `lon`) or metres (`x`, perhaps `y`).
 
-    Rows without a position or value, and without a fix (0, 0), are left out. Readings that follow each other
-    within half a spacing are pooled into their mean, and so are stations at the same position. Whatever is
-    done is in the `notes`.
+    Rows without a position or value, and without a fix (0, 0), are left out. Readings that look wrong next to
+    the others (`fieldbo.tables.cleaning`) are asked about. Readings that follow each other within half a
+    spacing are pooled into their mean, and so are stations at the same position. Whatever is done is in the
+    `notes`.
 
     Parameters
     ----------
@@ -140,6 +150,12 @@ def survey_points(
     pooled_above : int
         Readings are pooled only if there are more than this. `fieldbo.tables.pooling.MOST_READINGS` keeps a
         small table as it is.
+    cleaning : {"ask", "clean", "keep"}
+        What to do with readings that look wrong: raise an error that lists them, leave them out, or take
+        them.
+    low, high : float, optional
+        The least and the largest value that is possible; readings beyond are left out. By default known
+        limits of temperature, salinity, oxygen and pH count, and readings beyond look wrong.
     least : int
         Fewest rows that must be usable.
 
@@ -148,6 +164,8 @@ def survey_points(
     InputError
         A column is missing or holds something else, positions are impossible, values are limits of detection,
         or fewer than five readings are left.
+    SuspectReadingsError
+        Readings look wrong, and `cleaning` is "ask".
 
     Examples
     --------
@@ -173,9 +191,10 @@ def survey_points(
     clock, about_time = _read_times(log, time)
     notes = [*log.notes, *where.notes, *about_depth, *about_time]
 
-    doubts = sentinel_doubts(columns["value"], value, log.missing)
+    doubts = _ask_about_marks(log, [value, depth, noise_sd, *channels])
     reasons = where.reasons(log, bounds, doubts) | {
         f"without a number for {value}": ~np.isfinite(columns["value"]),
+        **_beyond(columns["value"], value, low, high),
         "without a depth": ~np.isfinite(columns.get("depth", np.zeros(len(log)))),
         "without a noise of at least 0": ~((np.zeros(len(log)) if noise is None else noise) >= 0),
     }
@@ -186,6 +205,21 @@ def survey_points(
         order, sorting = _sort_by_time(clock.seconds, order)
         notes += sorting
     metres, wrapping = where.metres(order)
+    if not doubts:
+        depths = columns["depth"][order] if "depth" in columns else None
+        times = None if clock is None else clock.seconds[order]
+        track = Track(metres, columns["value"][order], log.lines[order], times, depths)
+        suspects = find_suspects(
+            track,
+            value,
+            unit=log.units.get(value, ""),
+            low=low,
+            high=high,
+            positions={name: [log.cells[name][row] for row in order] for name in where.names},
+            depth=depth or "",
+        )
+        kept, cleaned = clean(suspects, len(order), cleaning, log, least)
+        order, metres, notes = order[kept], metres[kept], [*notes, *cleaned]
     rows = Pooled.rows(
         {name: column[order] for name, column in columns.items()},
         metres,
@@ -215,9 +249,10 @@ def survey_points(
 
 
 class _Metres(NamedTuple):
-    """Positions in metres, by the axis, and what was done to them."""
+    """Positions in metres, by the axis, the names of their columns in the log, and what was done to them."""
 
     columns: dict[str, Array]
+    names: tuple[str, ...]
     notes: tuple[str, ...]
 
     def reasons(self, log: Table, bounds: Bounds | None, doubts: list[str]) -> dict[str, NDArray[np.bool_]]:
@@ -232,12 +267,11 @@ class _Metres(NamedTuple):
 
 
 class _Degrees(NamedTuple):
-    """Positions in degrees, by the axis, what was done to them, and the names of their columns."""
+    """Latitudes and longitudes, by the axis, the names of their columns, and what was done to them."""
 
     columns: dict[str, Array]
+    names: tuple[str, str]
     notes: tuple[str, ...]
-    lat: str
-    lon: str
 
     def reasons(self, log: Table, bounds: Bounds | None, doubts: list[str]) -> dict[str, NDArray[np.bool_]]:
         """Return which rows (n,) have no usable position, by the reason.
@@ -249,17 +283,17 @@ class _Degrees(NamedTuple):
         InputError
             More than a few positions are none on the globe.
         """
-        y, x = self.columns["lat"], self.columns["lon"]
+        (y, x), (lat, lon) = (self.columns["lat"], self.columns["lon"]), self.names
         placed = np.isfinite(y) & np.isfinite(x)
         doubt = swapped(y[placed], x[placed], bounds)
         if doubt is not None:
-            doubts.append(f"{doubt}; is --lat {self.lon!r} --lon {self.lat!r} right?")
+            doubts.append(f"{doubt}; is --lat {lon!r} --lon {lat!r} right?")
         impossible = (np.abs(y) > 90) | (np.abs(x) > 360)
         if doubt is None:
-            _check_possible(log, y, x, impossible, self.lat, self.lon)
+            _check_possible(log, y, x, impossible, lat, lon)
         return {
             "without a position": ~placed,
-            "without a fix (position 0, 0)": (y == 0) & (x == 0),
+            "without a fix (position 0, 0)": (np.abs(y) < _ZERO) & (np.abs(x) < _ZERO),
             "at an impossible position": impossible & (doubt is None),
         }
 
@@ -275,11 +309,12 @@ def _read_positions(
 ) -> _Metres | _Degrees:
     """Return the positions of a log, in degrees or in metres."""
     if x is not None:
-        axes = {"x": x} if y is None else {"x": x, "y": y}
-        names = {axis: log.column(name, f"--{axis}") for axis, name in axes.items()}
-        read = {axis: _read_lengths(log, name, kind_of(name)) for axis, name in names.items()}
+        given = {"x": x} if y is None else {"x": x, "y": y}
+        axes = {axis: log.column(name, f"--{axis}") for axis, name in given.items()}
+        read = {axis: _read_lengths(log, name, kind_of(name)) for axis, name in axes.items()}
+        numbers = {axis: each.numbers for axis, each in read.items()}
         return _Metres(
-            {axis: numbers for axis, (numbers, _) in read.items()}, sum((n for _, n in read.values()), ())
+            numbers, tuple(axes.values()), tuple(note for each in read.values() for note in each.notes)
         )
     if lat is None or lon is None:
         raise InputError(
@@ -290,13 +325,29 @@ def _read_positions(
     lat, lon = log.column(lat, "--lat"), log.column(lon, "--lon")
     y_read, x_read = read_degrees(log, lat, "latitude"), read_degrees(log, lon, "longitude")
     columns = {"lat": y_read.numbers, "lon": x_read.numbers}
-    return _Degrees(columns, (*y_read.notes, *x_read.notes), lat, lon)
+    return _Degrees(columns, (lat, lon), (*y_read.notes, *x_read.notes))
 
 
 def _read_lengths(log: Table, name: str, kind: Length) -> Measured:
     """Return a column of positions or depths (n,) in metres, and notes."""
     _read_numbers(log, name)  # checks its cells
     return lengths_of(log, name, kind)
+
+
+def _ask_about_marks(log: Table, names: Sequence[str | None]) -> list[str]:
+    """Return a question for each number in columns that may stand for no value."""
+    columns = [log.column(name) for name in names if name is not None]
+    return [doubt for name in columns for doubt in sentinel_doubts(log.numbers(name), name, log.missing)]
+
+
+def _beyond(values: Array, name: str, low: float | None, high: float | None) -> dict[str, NDArray[np.bool_]]:
+    """Return which rows (n,) have a value below `low` or above `high`, by the reason."""
+    beyond: dict[str, NDArray[np.bool_]] = {}
+    if low is not None:
+        beyond[f"with {name} below {low:g}"] = values < low
+    if high is not None:
+        beyond[f"with {name} above {high:g}"] = values > high
+    return beyond
 
 
 def _read_numbers(log: Table, name: str) -> Array:
@@ -343,8 +394,7 @@ def _read_times(log: Table, name: str | None) -> tuple[Times | None, list[str]]:
             expected="times such as 2024-05-01T12:30:00Z, 1.5.2024 12:30, 12:30:00 or seconds since 1970",
             where=log.place(row, name),
         )
-    says_utc = any(zone in f"{name} {log.units.get(name, '')}".lower() for zone in ("utc", "gmt"))
-    in_utc = [IN_UTC] if times.absolute and not times.offsets and not says_utc else []
+    in_utc = [IN_UTC] if times.absolute and not times.offsets else []
     return times, [*times.notes, *in_utc]
 
 
@@ -392,52 +442,7 @@ def _select_usable(
     return np.flatnonzero(kept), notes
 
 
-_NINES = re.compile(r"-?9{2,}(\.9+)?|-?9\.9{2,}")
-_OTHERS = frozenset({-32768.0, 32767.0, 65535.0, 1e30, -1e30, 1e32, 1e34, 1e35, 1e36, 1e37, -8888.0, -7777.0})
 _LIMIT = re.compile(r"[<>≤≥]=?\s*\d.*")
-_FAR = 5.0
-"""Distance from all other values, in ranges of these, at which such a number is suspect."""
-
-
-def sentinel_doubts(values: Array, name: str, known: Sequence[float] = ()) -> list[str]:
-    """Return a question for each number, such as -9999, that may stand for no value.
-
-    It is a usual code, and lies by itself, far outside the range of the other values.
-
-    Parameters
-    ----------
-    values : (n,) array
-    name : str
-        Column of the values.
-    known : sequence of float
-        Numbers already known to stand for no value.
-
-    Examples
-    --------
-    >>> sentinel_doubts(np.array([4.1, -999.0, 5.2, 4.4, -999.0]), "temp")[0][:40]
-    'temp is -999 in 2 rows and else between '
-    >>> sentinel_doubts(np.array([98.0, 99.0, 95.0]), "saturation")
-    []
-    """
-    finite = values[np.isfinite(values)]
-    numbers, counts = np.unique(finite, return_counts=True)
-    codes = np.array([_is_code(number) and number not in known for number in numbers], dtype=bool)
-    real = numbers[~codes]
-    if not len(real):
-        return []
-    low, high = float(real.min()), float(real.max())
-    doubts = []
-    for number, count in zip(numbers[codes], counts[codes], strict=True):
-        if max(low - number, number - high) > _FAR * max(high - low, 1e-9 * abs(number)):
-            doubts.append(
-                f"{name} is {number:g} in {counted(int(count), 'row')} and else between {low:g} and "
-                f"{high:g}; does it stand for no value? Then add --missing {number:g}"
-            )
-    return doubts
-
-
-def _is_code(number: float) -> bool:
-    return number in _OTHERS or _NINES.fullmatch(f"{number:.10g}") is not None
 
 
 def check_limits(log: Table, name: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,10 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
-from fieldbo.tables.text import Row, is_number, read_text
-from fieldbo.tables.units import bare, unit_of
+from fieldbo.tables.cells import MISSING, is_number
+from fieldbo.tables.rows import Row
+from fieldbo.tables.text import Text, read_text
+from fieldbo.tables.units import clean_unit, short_names, unit_of
 
 LEAST_READINGS = 5
 """Fewest readings that a field is fitted to."""
@@ -34,11 +37,6 @@ def fix_of_limit(cell: str) -> str | None:
     advice = f"write {found[1]}, and set below = {found[1]} in [sensor]"
     return f"{advice}; leaving such readings out makes the map too high"
 
-
-MISSING = frozenset(
-    {"", "na", "n/a", "nan", "#n/a", "null", "none", "nil", "-", "--", "---", "*", "***", "?"}
-)
-"""Cells, in lower case, that stand for no value."""
 
 _DECLARED = re.compile(
     r"(?:missing|no.?data|fill|null|invalid|bad)[\s_-]*(?:value|flag|data)?s?\s*(?:is|are|=|:)?\s*"
@@ -119,7 +117,7 @@ class Table:
         if name.endswith(".1") and name[:-2] in self.repeated:
             return name[:-2]
         wanted = name.strip().lower()
-        like = [full for full in self.names if wanted in (full.lower(), bare(full).lower())]
+        like = [full for full in self.names if wanted in short_names(full)]
         if len(like) == 1:
             return like[0]
         raise UnknownNameError.of("column", name, self.names, where=self._place_of_names(option))
@@ -132,6 +130,11 @@ class Table:
         """The place of the column names, for messages."""
         line = f"line {self.names_line}" if self.names_line else "the column names"
         return f"{self.path}, {line}"
+
+    def rows(self, kept: NDArray[np.bool_]) -> Table:
+        """Return the table with only some of its rows, given which of them (n,)."""
+        cells = {name: tuple(compress(column, kept)) for name, column in self.cells.items()}
+        return replace(self, cells=cells, lines=self.lines[kept])
 
     def is_missing(self, name: str) -> NDArray[np.bool_]:
         """Return which cells (n,) of a column hold no value."""
@@ -148,7 +151,7 @@ class Table:
         return f"{self.path}, {self.row_word} {self.lines[row]}, column {name}"
 
 
-def read_text_table(path: Path) -> Table:
+def read_text_table(path: Path, quantity: str | None = None) -> Table:
     """Read the log of a boat or sonde: any text with a line of column names and one line per reading.
 
     Delimiters are commas, semicolons, tabs or blanks; decimal commas, gzip, UTF-16 and Latin-1, comment lines
@@ -159,7 +162,17 @@ def read_text_table(path: Path) -> Table:
     InputError
         The file can't be read, is not such a table, or has no rows.
     """
-    text = read_text(path)
+    return make_text_table(path, read_text(path, quantity))
+
+
+def make_text_table(path: Path, text: Text) -> Table:
+    """Return the table that the rows of a text make.
+
+    Raises
+    ------
+    InputError
+        The rows are not such a table, or there are none.
+    """
     first, header = text.rows[0]
     names = [name.strip() for name in header]
     rows = text.rows[1:]
@@ -175,7 +188,7 @@ def read_text_table(path: Path) -> Table:
     width = len(names)
     table = [[cell.strip() for cell in cells[:width]] + [""] * (width - len(cells)) for _, cells in rows]
     units = {name: unit for name in names if (unit := unit_of(name))}
-    units |= {name: unit for name, unit in zip(names, text.units, strict=False) if unit}
+    units |= {name: clean_unit(unit) for name, unit in zip(names, text.units, strict=False) if unit}
     declared = {float(found) for comment in text.comments for found in _DECLARED.findall(comment)}
     notes = list(text.notes)
     if declared:
@@ -188,8 +201,10 @@ def read_text_table(path: Path) -> Table:
         {name: tuple(column) for name, column in zip(names, zip(*table, strict=True), strict=True)},
         np.array([line for line, _ in rows], dtype=np.int64),
         text.comments,
-        tuple(sorted(declared)),
+        tuple(sorted(declared | {*text.missing})),
         tuple(notes),
+        text.form,
+        {name: role for name, role in zip(names, text.roles, strict=False) if role},
         names_line=first,
         repeated=repeated,
     )

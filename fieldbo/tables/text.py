@@ -1,69 +1,24 @@
-"""From the bytes of a text file of any encoding, delimiter and compression to rows of cells."""
+"""A file of text as rows of cells under column names: known forms, and any other table."""
 
 from __future__ import annotations
 
-import csv
-import gzip
 import re
-import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fieldbo.errors import InputError
-from fieldbo.tables.units import clean_unit, is_unit
+from fieldbo.tables.cells import is_number
+from fieldbo.tables.decoding import decoded
+from fieldbo.tables.forms import VUSITU, Form, apply_form, form_of
+from fieldbo.tables.layout import Sheet, lay_out
+from fieldbo.tables.no_tables import refuse_no_table, refuse_prose
+from fieldbo.tables.quantities import choose_quantity
+from fieldbo.tables.rows import Row, delimiter_of, separator_of, split_rows, with_points
+from fieldbo.tables.vusitu import BEGINS, rows_of
 
-Row = tuple[int, list[str]]
-"""Line number and cells of a row."""
-
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
-_BRACKETS = re.compile(r"[(\[{<]\s*(.*?)\s*[)\]}>]")
-
-
-def is_number(cell: str) -> bool:
-    """Return whether a cell is a plain decimal number.
-
-    Examples
-    --------
-    >>> [is_number(cell) for cell in ("-1.5e3", "7", "nan", "1,5", "")]
-    [True, True, False, False, False]
-    """
-    return _NUMBER.fullmatch(cell.strip()) is not None
-
-
-def units_row(rows: list[Row]) -> list[str] | None:
-    """Return the units if the row below the column names holds them, one per column; None if it does not.
-
-    No cell of such a row is a number, one at least is in brackets or a unit that is known, and numbers begin
-    below it.
-
-    Examples
-    --------
-    >>> units_row([(1, ["t", "lat", "v"]), (2, ["", "(deg)", "[mg/l]"]), (3, ["12:00", "47.1", "3"])])
-    ['', 'deg', 'mg/l']
-    >>> units_row([(1, ["x", "v"]), (2, ["NA", "NA"]), (3, ["1", "2"])]) is None
-    True
-    """
-    if len(rows) < 3:
-        return None
-    cells = [cell.strip() for cell in rows[1][1]]
-    below = [cell.strip() for cell in rows[2][1]]
-    if any(map(is_number, cells)) or len(cells) > len(rows[0][1]):
-        return None
-    if not any(_is_unit(cell) and is_number(number) for cell, number in zip(cells, below, strict=False)):
-        return None
-    return [clean_unit(cell) for cell in cells] + [""] * (len(rows[0][1]) - len(cells))
-
-
-def _is_unit(cell: str) -> bool:
-    return _BRACKETS.fullmatch(cell) is not None or is_unit(cell)
-
-
-_EXPECTED = "a CSV file of readings"
-_SAMPLE = 400  # lines that tell how many cells a row has
-_FEWEST_CELLS, _WHOLE, _LONGEST_PREAMBLE = 3, 0.8, 60
-_DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.IGNORECASE)
-_THOUSANDS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")
-_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\v\x1a")
+_COMMENTS = ("#", "%", "//")
+_MOST_COMMENTS = 500
 
 
 @dataclass(frozen=True)
@@ -75,229 +30,197 @@ class Text:
     rows : list of (int, list of str)
         Line number and cells of each row that is not empty, the column names first.
     comments : tuple of str
-        Comment lines above the first row, without their ``#``.
+        The lines above the names, without what marks them as comments.
     units : tuple of str
-        Units from a line below the names, one per column or none at all; that line is not in `rows`.
+        Units from a line below the names or from the form, one per column or none at all.
     notes : tuple of str
         What was recognised.
+    form : str
+        The known form of the file; empty for a plain table.
+    roles : tuple of str
+        What the form says that each column holds; empty where it says nothing.
+    missing : tuple of float
+        Numbers that stand for no value, as the form says.
     """
 
     rows: list[Row]
     comments: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    form: str = ""
+    roles: tuple[str, ...] = ()
+    missing: tuple[float, ...] = ()
 
 
-def read_text(path: Path) -> Text:
-    """Read a table separated by comma, semicolon, tab or blanks; gzip, UTF-8, UTF-16 or Latin-1.
+def read_text(path: Path, quantity: str | None = None) -> Text:
+    """Read a table of text: in a known form, or any other with a line of names and a line per reading.
 
-    Lines above the table that begin with ``#`` are comments, and so is an Excel line ``sep=;``. If the last
-    comment has as many cells as the first row, and that row holds a number, the comment holds the names.
-    Lines above the names that have far fewer cells than most are a logger's preamble, and left out. In a
-    table separated by semicolons, tabs or blanks, decimal commas become points. A line of units below the
-    names is recognised.
+    Cells are separated by commas, semicolons, tabs or blanks, and quoted as in RFC 4180; the text may be
+    gzipped, and is in UTF-8, UTF-16 or Latin-1. Decimal commas become points. What stands above the names,
+    lines of units below them, rows of statistics and repeated names are left out of the readings.
+
+    Parameters
+    ----------
+    path : Path
+    quantity : str, optional
+        Which quantity to read, from a table that has several in one column.
 
     Raises
     ------
     InputError
-        The file is missing, empty or not text, or it mixes decimal commas with points.
+        The file is missing, empty or no table, it mixes decimal commas with points, or one of several
+        quantities must be chosen.
     """
-    text, notes = _decode(path, _read_bytes(path))
-    lines = text.splitlines()
-    start = next((i for i, line in enumerate(lines) if not _is_above(line)), 0)
-    preamble = _count_preamble(lines[start : start + _SAMPLE])
-    if preamble:
-        notes.append(f"lines {start + 1} to {start + preamble} above the column names are left out")
-        start += preamble
-    above, declared = lines[:start], None
-    for line in above:
-        declared = declared or _find_separator(line)
-    head = [line.strip() for line in above if line.lstrip().startswith("#")]
-    if not any(line.strip() for line in lines):
-        raise InputError("the file is empty", expected="a line of column names", where=str(path))
-    delimiter = declared or _find_delimiter(lines[start])
-    try:
-        rows = _split(lines[start:], delimiter, start)
-    except csv.Error as error:
-        raise InputError(
-            f"this is not a CSV file: {error}", expected="cells without line breaks", where=str(path)
-        ) from None
-    if not rows:
-        raise InputError("the file is empty", expected="a line of column names", where=str(path))
-    width = len(rows[0][1])  # a station may be called #7, but then its row is whole
-    rows = [row for row in rows if not row[1][0].lstrip().startswith("#") or len(row[1]) == width]
-    rows, head, comment_is_header = _move_header(rows, head, delimiter, start)
-    if comment_is_header:
-        notes.append("the last comment line holds the column names")
-    comma = delimiter != "," and _has_decimal_commas(path, rows, certain=delimiter == ";")
-    if comma:
-        rows = [rows[0], *((line, [_replace_comma(cell) for cell in cells]) for line, cells in rows[1:])]
-        notes.append("decimal commas are read as points")
-    units = units_row(rows)
-    if units is not None:
-        notes.append(f"line {rows[1][0]} holds units")
-        del rows[1]
-    comments = tuple(line.lstrip("#").strip() for line in head)
-    return Text(rows, comments, tuple(units or ()), tuple(notes))
+    return parse_text(path, *decoded(path), quantity)
 
 
-def _count_preamble(lines: list[str]) -> int:
-    """Return how many lines a logger wrote above the column names: they have far fewer cells than most."""
-    if not lines:
-        return 0
-    delimiter = max(";\t,", key=lambda mark: sum(mark in line for line in lines))
-    counts = [sum(bool(cell.strip(' "')) for cell in line.split(delimiter)) for line in lines]
-    usual = max(set(counts), key=counts.count)
-    if usual < _FEWEST_CELLS or counts.count(usual) < 0.5 * len(counts):
-        return 0
-    first = next(i for i, count in enumerate(counts) if count >= _WHOLE * usual)
-    if first and counts[first - 1] > 1 and all(map(is_number, lines[first].split(delimiter))):
-        return 0  # the line above holds too few names, which is not a preamble but a fault
-    return first if first <= _LONGEST_PREAMBLE else 0
+def parse_text(path: Path, text: str, notes: Sequence[str] = (), quantity: str | None = None) -> Text:
+    """Return the rows of a text, as `read_text` does; its lines end with line feeds.
 
-
-def _is_above(line: str) -> bool:
-    """Return whether a line above the column names is none of them."""
-    return not line.strip() or line.lstrip().startswith("#") or _find_separator(line) is not None
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
-    except FileNotFoundError:
-        raise InputError(
-            f"there is no file {path.name}", expected=_EXPECTED, where=str(path.parent)
-        ) from None
-    except IsADirectoryError:
-        raise InputError(f"{path.name} is a folder", expected=_EXPECTED, where=str(path)) from None
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(
-            "the compressed file is damaged or incomplete",
-            expected="a whole gzip file",
-            where=str(path),
-            fix="copy or download it again",
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"the file can't be read: {error.strerror}", expected=_EXPECTED, where=str(path)
-        ) from None
-
-
-def _decode(path: Path, content: bytes) -> tuple[str, list[str]]:
-    wide = _guess_wide_encoding(content)
-    if b"\0" in content and not wide:
-        raise _not_text(path)
-    try:
-        return content.decode(wide or "utf-8-sig"), ["read as UTF-16"] if wide else []
-    except UnicodeDecodeError:
-        if wide or _CONTROLS & frozenset(content) or _is_not_latin(content):
-            raise _not_text(path) from None
-    try:
-        return content.decode("cp1252"), ["read as Windows-1252 (Latin-1)"]
-    except UnicodeDecodeError:
-        return content.decode("latin-1"), ["read as Latin-1"]
-
-
-def _guess_wide_encoding(content: bytes) -> str | None:
-    """Return the kind of UTF-16, by its byte order mark or its many zeros; None if it is another encoding."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    half = len(content) // 2
-    if half and content[1::2].count(0) > 0.8 * half:
-        return "utf-16-le"
-    return "utf-16-be" if half and content[::2].count(0) > 0.8 * half else None
-
-
-def _is_not_latin(content: bytes) -> bool:
-    """Return whether too much is beyond ASCII for the log of an instrument."""
-    return sum(byte > 127 for byte in content) > 0.2 * len(content)
-
-
-def _not_text(path: Path) -> InputError:
-    return InputError(
-        "the file is not text",
-        expected="a CSV file in UTF-8",
-        where=str(path),
-        fix="export it from the spreadsheet as CSV (UTF-8)",
+    Raises
+    ------
+    InputError
+        As `read_text`.
+    """
+    if not text.strip():
+        raise _empty(path)
+    form: Form | None
+    if re.search(BEGINS, text[:_LONGEST_HEAD]):
+        form, sheet = VUSITU, _read_report(path, text)
+    else:
+        refuse_no_table(path, text)
+        form = form_of(text)
+        sheet = _read_table(path, text, form)
+    said = form.name if form else ""
+    if sheet.units_line:
+        said = (
+            f"{said}: units from line {sheet.units_line}" if said else f"line {sheet.units_line} holds units"
+        )
+    if form is not None:
+        apply_form(form, sheet)
+    choose_quantity(sheet, quantity)
+    return Text(
+        [(sheet.line, sheet.names), *sheet.rows],
+        _comments(sheet.above),
+        tuple(sheet.units) if any(sheet.units) else (),
+        (*notes, *([said] if said else []), *sheet.notes),
+        form.name if form else "",
+        tuple(sheet.roles),
+        tuple(sorted(sheet.missing)),
     )
 
 
-def _find_separator(line: str) -> str | None:
-    """Return the delimiter of Excel's line ``sep=;``."""
-    found = re.fullmatch(r'"?sep=(.)"?', line.strip(" \r\n"), re.IGNORECASE)
-    return found[1] if found and found[1] in ",;\t" else None
+_LONGEST_HEAD = 200_000  # a report begins with the maker's logo
 
 
-def _find_delimiter(header: str) -> str | None:
-    """Return the delimiter that a line of column names uses most, outside quotes; None for blanks."""
-    plain = re.sub(r'"[^"]*"', "", header)
-    delimiter = max(",;\t", key=plain.count)
-    return delimiter if plain.count(delimiter) else None
-
-
-def _split(lines: list[str], delimiter: str | None, above: int) -> list[Row]:
-    """Return the non-empty rows as (line number, cells)."""
-    if delimiter is None:
-        numbered = enumerate(lines, above + 1)
-        split = ((i, line.replace('"', "").split()) for i, line in numbered)
-        return [(i, cells) for i, cells in split if cells]
-    reader = csv.reader(lines, delimiter=delimiter)
-    return [(above + reader.line_num, row) for row in reader if any(c.strip() for c in row)]
-
-
-def _move_header(
-    rows: list[Row], comments: list[str], delimiter: str | None, above: int
-) -> tuple[list[Row], list[str], bool]:
-    """Return the rows and comments, the column names moved from the last comment if they are there."""
-    if not comments or not rows or not any(is_number(cell) for cell in rows[0][1]):
-        return rows, comments, False
-    names = comments[-1].lstrip("#").strip()
-    cells = _split([names], _find_delimiter(names) if delimiter is None else delimiter, 0)
-    if not cells or len(cells[0][1]) != len(rows[0][1]):
-        return rows, comments, False
-    return [(above, cells[0][1]), *rows], comments[:-1], True
-
-
-def _has_decimal_commas(path: Path, rows: list[Row], *, certain: bool) -> bool:
-    """Return whether numbers have decimal commas.
-
-    Raises
-    ------
-    InputError
-        Points and commas are mixed. Or the comma may separate thousands, since three digits always follow it;
-        `certain` excludes that.
-    """
-    point: tuple[int, str] | None = None
-    commas: list[tuple[int, str]] = []
-    for line, cells in rows[1:]:
-        for cell in map(str.strip, cells):
-            if "," in cell and (_DECIMAL_COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell)):
-                commas.append((line, cell))
-            elif point is None and "." in cell and is_number(cell):
-                point = (line, cell)
-    if not commas:
-        return False
-    grouped = next((each for each in commas if "." in each[1]), None)
-    line, cell = grouped or commas[0]
-    fix = "export the table again with decimal points, and no sign between thousands"
-    if grouped or point:
-        other = "points between thousands" if grouped or point is None else f"{point[1]!r} in line {point[0]}"
+def _read_report(path: Path, text: str) -> Sheet:
+    above, rows, notes = rows_of(text)
+    if len(rows) < 2:
         raise InputError(
-            f"decimal commas and points are mixed: {cell!r} and {other}",
-            expected="one decimal sign in the whole file",
-            where=f"{path}, line {line}",
-            fix=fix,
+            "the report holds no readings",
+            expected="an HTML report of VuSitu with a table of readings",
+            where=str(path),
         )
-    if not certain and all(re.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}", cell) for _, cell in commas):
+    sheet = lay_out(path, rows[1:], top=rows[0])
+    sheet.above = above
+    sheet.notes += notes
+    return sheet
+
+
+def _read_table(path: Path, text: str, form: Form | None) -> Sheet:
+    """Return the table in a text of rows."""
+    lines = text.split("\n")
+    start = _find_start(path, lines, form)
+    if start == len(lines):
+        raise _empty(path)
+    delimiter = next(filter(None, map(separator_of, lines[:start])), None)
+    if form and form.delimiter:
+        delimiter = None if form.delimiter == "blanks" else form.delimiter
+    elif delimiter is None:
+        delimiter = delimiter_of(lines[start:])
+    rows = split_rows(path, lines[start:], delimiter, start + 1)
+    if not rows:
+        raise InputError("the file has no readings", expected="a line per reading", where=str(path))
+    if form is None:
+        refuse_prose(path, rows, delimiter)
+    notes = [] if text.endswith("\n") else _leave_cut_line_out(rows)
+    below, name = (form.below, form.name) if form else ((), "")
+    if form and form.header:
+        below = form.header[2:]
+        rows = rows[form.header.index("names") :]
+    top = _names_above(form, lines[:start], rows, delimiter)
+    if not rows:
         raise InputError(
-            f"{cell!r} may have a decimal comma, or a comma between thousands",
-            expected="decimal points, or semicolons between the cells",
-            where=f"{path}, line {line}",
-            fix=fix,
+            "the file ends within its header", expected=f"the header of {name} and readings", where=str(path)
         )
-    return True
+    sheet = lay_out(path, rows, below, name, top)
+    sheet.above = "\n".join(lines[: start if form and form.named else sheet.line - 1])
+    sheet.notes[:0] = notes
+    if top is not None and sheet.names == [cell.strip() for cell in top[1]] and not (form and form.named):
+        sheet.notes.append("the last comment line holds the column names")
+    elif form is None and rows[0][0] < sheet.line:
+        first = rows[0][0]
+        sheet.notes.append(f"lines {first} to {sheet.line - 1} above the column names are left out")
+    if delimiter != "," or '"' in text:
+        sheet.rows, commas = with_points(path, sheet.rows, delimiter)
+        if commas:
+            sheet.notes.append("decimal commas are read as points")
+    return sheet
 
 
-def _replace_comma(cell: str) -> str:
-    return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
+def _find_start(path: Path, lines: Sequence[str], form: Form | None) -> int:
+    """Return the index of the first line that is no comment, or of the first one below a header."""
+    if form and form.ends:
+        ends = re.compile(form.ends)
+        found = next((i for i, line in enumerate(lines, 1) if ends.search(line)), None)
+        if found is None:
+            raise InputError(
+                "the file ends within its header",
+                expected=f"the header of {form.name} and readings",
+                where=str(path),
+                fix="copy or download it again",
+            )
+        return found
+    marks = _COMMENTS if form is None else (form.comment,) if form.comment else ()
+    for i, line in enumerate(lines):
+        if line.strip() and not line.lstrip().startswith(marks) and separator_of(line) is None:
+            return i
+    return len(lines)
+
+
+def _names_above(
+    form: Form | None, above: Sequence[str], rows: Sequence[Row], delimiter: str | None
+) -> Row | None:
+    """Return the names if they stand above the table: in a line each, or in the last comment."""
+    if form and form.named:
+        found = [name for line in above if (name := re.search(form.named, line))]
+        return len(above), [name["name"].strip() for name in found]
+    comment = next((line for line in reversed(above) if line.strip()), "")
+    if form is not None or not comment.lstrip().startswith(_COMMENTS):
+        return None
+    if not any(map(is_number, rows[0][1])):
+        return None
+    plain = comment.strip().lstrip("#%/").strip()
+    cells = split_rows(Path(), [plain], delimiter_of([plain]) if delimiter is None else delimiter)
+    return (len(above), cells[0][1]) if cells and len(cells[0][1]) == len(rows[0][1]) else None
+
+
+def _leave_cut_line_out(rows: list[Row]) -> list[str]:
+    """Remove the last row if the file ends within it, and return a note on it."""
+    usual = [len(cells) for _, cells in rows[-6:-1]]
+    line, cells = rows[-1]
+    if len(usual) < 3 or len(cells) >= min(usual) or not cells[-1].strip():
+        return []
+    rows.pop()
+    return [f"the file ends within line {line}, which is left out"]
+
+
+def _comments(above: str) -> tuple[str, ...]:
+    """Return the lines above the names, without marks of comments and delimiters at the end."""
+    said = [line for line in above.split("\n")[:_MOST_COMMENTS] if separator_of(line) is None]
+    plain = [line.strip().lstrip("#%/*").strip().rstrip(",;\t ").strip('"') for line in said]
+    return tuple(line for line in plain if line and line[0] not in ",;")
+
+
+def _empty(path: Path) -> InputError:
+    return InputError("the file is empty", expected="a line of column names", where=str(path))

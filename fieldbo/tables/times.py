@@ -1,27 +1,50 @@
-"""Times as loggers write them: ISO 8601, dates of several countries, times of day, seconds since 1970."""
+"""Times as loggers write them: ISO 8601, dates of several countries, times of day, counts of seconds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.tables.table import MISSING, Table
+from fieldbo.tables.cells import MISSING
+from fieldbo.tables.clocks import Counted, count_gps, count_times, gps_columns
+from fieldbo.tables.table import Table
+from fieldbo.tables.zones import Zone, split_zone, zone_named, zone_of
 
 IN_UTC = "times without an offset are taken as UTC"
 """Note on times that say neither zone nor offset."""
 
 _DATES = (
     *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d"),
-    *("%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y"),
-    *("%d-%b-%Y", "%d %b %Y", "%b %d %Y", "%d-%b-%y"),
+    *("%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y", "%m-%d-%Y"),
+    *(
+        "%d-%m-%y",
+        "%m-%d-%y",
+        "%d-%b-%Y",
+        "%d %b %Y",
+        "%b %d %Y",
+        "%d-%b-%y",
+        "%d%b%Y",
+        "%d %B %Y",
+        "%B %d %Y",
+    ),
 )
-_CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "")
-_EPOCHS = {"s": 1.0, "ms": 1e3, "us": 1e6}
-_FIRST, _LAST = 3e8, 4.2e9  # 1979 and 2103, in seconds since 1970
+_YEAR_FIRST = ("%y/%m/%d", "%y-%m-%d", "%y.%m.%d")
+_SAYS_YEAR_FIRST = re.compile(r"(?<!y)yy[-/.]mm[-/.]dd", re.IGNORECASE)
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?(?:\s*([ap])\.?m\.?)?", re.IGNORECASE)
+_DAY_AND_CLOCK = re.compile(rf"(?:(.*?)[\sT,_]+)??({_CLOCK.pattern})", re.IGNORECASE)
+_COMPACT = re.compile(
+    r"((?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?:([01]\d|2[0-3])([0-5]\d)([0-5]\d)?)?"
+)
+_CREATED = re.compile(
+    r"(?:creat|export|download|sav|written|generat|print|upload)\D{0,40}(\d{1,4}([-./])\d{1,2}\2\d{2,4})",
+    re.IGNORECASE,
+)
 _TRIED = 40
 _DAY_S = 86_400.0
 
@@ -46,17 +69,30 @@ class Times(NamedTuple):
         return self.kind in ("instant", "date")
 
 
-def times_of(cells: Sequence[str], *, numbers: bool = True) -> Times | None:
+def times_of(
+    cells: Sequence[str],
+    *,
+    numbers: bool = True,
+    name: str = "",
+    unit: str = "",
+    comments: Sequence[str] = (),
+) -> Times | None:
     """Return the times in the cells of a column; None if most are none.
 
-    Times without a zone are taken as UTC. Times of day go on after midnight. A date such as 03/04/2024 is
-    read with the day first, unless the month first makes the log more continuous.
+    Times without a zone are taken as UTC. Times of day go on after midnight. Whether the day or the month
+    comes first in 03/04/2024 is decided by a number above 12 anywhere in the column, by when the file was
+    created, and else by which makes the log more continuous; never by what the header says, for programs
+    that write MM/DD/YYYY there write dates as the computer does.
 
     Parameters
     ----------
     cells : sequence of str
     numbers : bool
         Whether plain numbers are times, too: since 1970, or else of any clock.
+    name, unit : str
+        The column's name and unit, which tell what numbers count.
+    comments : sequence of str
+        The lines above the table, which may say when the file was created.
 
     Examples
     --------
@@ -70,53 +106,173 @@ def times_of(cells: Sequence[str], *, numbers: bool = True) -> Times | None:
         return None
     tried = [present[i] for i in np.unique(np.linspace(0, len(present) - 1, _TRIED).astype(int))]
     if all(_float(cell) is not None for cell in tried):
-        return _parse_numbers(cells) if numbers else None
-    parsers = [parser for parser in _parsers() if _share(parser, tried) > 0.5]
-    if not parsers:
+        return _read_numbers(cells, tried, name, unit, comments) if numbers else None
+    times, zones = _take_zones(cells, tried)
+    columns = _read_dates(times, f"{name} {unit}")
+    most = max((int(np.isfinite(seconds).sum()) for seconds in columns), default=0)
+    if most <= 0.5 * len(present):
         return None
-    columns = [np.array([_or_nan(parser(cell)) for cell in cells]) for parser in parsers]
-    most = max(int(np.isfinite(seconds).sum()) for seconds in columns)
-    complete = [seconds for seconds in columns if np.isfinite(seconds).sum() == most]
-    jumps = [float(np.nansum(np.abs(np.diff(s[np.isfinite(s)])))) for s in complete]
-    first = int(np.argmin(jumps))
-    best = complete[first]
+    best, notes, undecided = _choose(cells, [s for s in columns if np.isfinite(s).sum() == most], comments)
     if np.nanmax(best) < _DAY_S:
         return Times(_count_past_midnight(best), "clock")
-    alone = not any(":" in cell for cell in present) and not (best[np.isfinite(best)] % _DAY_S).any()
+    known = np.flatnonzero(np.isfinite(best)).tolist()
+    alone = not any(":" in cell for cell in present) and not (best[known] % _DAY_S).any()
+    offsets = all(row in zones or has_offset(cells[row]) for row in known)
+    for row, zone in zones.items():
+        best[row] = zone.seconds(best[row])
+    return Times(best, "date" if alone else "instant", notes, undecided, offsets)
+
+
+def _choose(
+    cells: Sequence[str], columns: Sequence[Array], comments: Sequence[str]
+) -> tuple[Array, tuple[str, ...], str]:
+    """Return the best way to read dates, a note on another one, and that as a question if nothing decides."""
+    latest = _latest(comments)
+    possible = [seconds for seconds in columns if latest is None or np.nanmax(seconds) <= latest] or columns
+    jumps = [float(np.nansum(np.abs(np.diff(s[np.isfinite(s)])))) for s in possible]
+    first = int(np.argmin(jumps))
+    best = possible[first]
+    if np.nanmax(best) < _DAY_S:
+        return best, (), ""
+    notes, undecided = _compare(cells, best, jumps[first], possible, jumps)
+    if len(possible) < len(columns) and not undecided:
+        notes = (*notes, *_note_created(cells, best, columns))
+    return best, notes, undecided
+
+
+def _compare(
+    cells: Sequence[str], best: Array, least: float, others: Sequence[Array], jumps: Sequence[float]
+) -> tuple[tuple[str, ...], str]:
+    """Return a note if dates can be read in another way, and it as a question if nothing decides."""
     notes: tuple[str, ...] = ()
     undecided = ""
-    for other, jump in zip(complete, jumps, strict=True):
+    for other, jump in zip(others, jumps, strict=True):
         differ = np.flatnonzero(np.isfinite(best) & np.isfinite(other) & (best != other))
         if len(differ):
-            row, decided = int(differ[0]), not np.isclose(jump, jumps[first])
+            row, decided = int(differ[0]), not np.isclose(jump, least)
             notes = (_note_either(cells[row], best[row], other[row], decided),)
             undecided = "" if decided else notes[0]
-    offsets = all(map(has_offset, present))
-    return Times(best, "date" if alone else "instant", notes, undecided, offsets)
+    return notes, undecided
+
+
+def _note_created(cells: Sequence[str], best: Array, complete: Sequence[Array]) -> list[str]:
+    """Return a note on the reading that is left out because the file was created before it."""
+    for other in complete:
+        differ = np.flatnonzero(np.isfinite(best) & np.isfinite(other) & (best != other))
+        if len(differ):
+            row = int(differ[0])
+            used, left = (f"{at.day} {at:%B %Y}" for at in map(_at, (best[row], other[row])))
+            return [f"{cells[row]!r} is read as {used}: the file was created before {left}"]
+    return []
+
+
+def _latest(comments: Sequence[str]) -> float | None:
+    """Return the latest time, in seconds since 1970, that a file may hold by the date of its creation."""
+    days = [found[1] for line in comments if (found := _CREATED.search(line))]
+    read = [at for day in days for layout in _DATES if (at := _day(day, layout)) is not None]
+    return max(read) + 2 * _DAY_S if read else None  # at its end, in any zone
 
 
 def times_in(log: Table, name: str) -> Times | None:
     """Return the times in a column of a log; None if most cells are none.
 
     Dates alone are put together with the times of day of another column, and times of day with dates, if
-    there is exactly one such column.
+    there is exactly one such column; fractions of seconds in a column of their own are added, and weeks of
+    GPS are put together with their seconds. The zone is that of the cells, of the header or of a column of
+    zones.
     """
-    times = times_of(log.cells[name])
-    other = None if times is None else _find_other_half(log, name, times)
-    if times is None or other is None:
-        return times
+    gps = gps_columns(log)
+    if gps is not None and name in gps and (counted := count_gps(log, *gps)) is not None:
+        return _as_times(counted)
+    times = _times_of_column(log, name)
+    if times is None:
+        return None
+    names = [name]
+    if times.kind in ("date", "clock"):
+        halves = _find_other_half(log, name, times)
+        if halves is not None:
+            names.append(halves)
+            times = _put_together(log, name, halves, times)
+    if times.kind == "instant" or len(names) > 1:
+        times = _add_fractions(log, times)
+    return _apply_zone(log, names, times)
+
+
+def _times_of_column(log: Table, name: str, *, numbers: bool = True) -> Times | None:
+    cells: Sequence[str] = log.cells[name]
+    if log.missing:
+        cells = ["" if _float(cell) in log.missing else cell for cell in cells]
+    return times_of(cells, numbers=numbers, name=name, unit=log.units.get(name, ""), comments=log.comments)
+
+
+def _put_together(log: Table, name: str, other: str, times: Times) -> Times:
+    """Return dates of one column together with the times of day of another."""
+    second = _times_of_column(log, other)
+    assert second is not None
     date, clock = (name, other) if times.kind == "date" else (other, name)
-    halves = zip(log.cells[date], log.cells[clock], strict=True)
-    together = times_of(["" if {d.lower(), c.lower()} & MISSING else f"{d} {c}" for d, c in halves])
-    if together is None:
-        return times
-    notes = (f"time is {date} and {clock} together", *together.notes)
-    seconds, days = _count_past_midnight(together.seconds), together.seconds // _DAY_S
-    days, known = days[np.isfinite(days)], seconds[np.isfinite(seconds)]
-    if np.ptp(days) == 0 and known.max() // _DAY_S > days[0] and (np.diff(known) >= 0).all():
+    days, hours = (times, second) if times.kind == "date" else (second, times)
+    together = days.seconds + hours.seconds % _DAY_S
+    notes: tuple[str, ...] = (f"time is {date} and {clock} together", *days.notes)
+    seconds, known = _count_past_midnight(together), np.isfinite(together)
+    stays = known.any() and np.ptp(days.seconds[known]) == 0 and (np.diff(seconds[known]) >= 0).all()
+    if stays and (seconds[known] != together[known]).any():
         notes += (f"{date} stays the same after midnight; the times go on with the next day",)
-        return together._replace(seconds=seconds, notes=notes)
-    return together._replace(notes=notes)
+        together = seconds
+    return Times(together, "instant", notes, days.undecided, offsets=False)
+
+
+def _add_fractions(log: Table, times: Times) -> Times:
+    """Return times with the fractions of seconds added that stand in a column of their own."""
+    names = [name for name in log.names if re.search(r"fract", name, re.IGNORECASE)]
+    for name in names:
+        numbers = log.numbers(name)
+        known = np.isfinite(numbers)
+        if known.any() and ((numbers[known] >= 0) & (numbers[known] < 1)).all() and "sec" in name.lower():
+            return times._replace(seconds=times.seconds + np.where(known, numbers, 0.0))
+    return times
+
+
+_ZONES = re.compile(r"time\s*_?zone|\btz\b|^tz_?cd$|timezonecode|utc.?offset", re.IGNORECASE)
+
+
+def _apply_zone(log: Table, names: Sequence[str], times: Times) -> Times:
+    """Return times in UTC, by the zone that the header or a column of zones states."""
+    if times.offsets or not times.absolute:
+        return times
+    header = next((zone for name in names if (zone := _zone_of_column(log, name)) is not None), None)
+    if header is not None and header.question:
+        question = f"the zone of {names[0]} is not certain: {header.question}"
+        return times._replace(undecided=times.undecided or question)
+    rows = _zones_of_rows(log)
+    if header is None and rows is None:
+        return times
+    if times.kind == "date":
+        return times._replace(offsets=True)
+    seconds = times.seconds.copy()
+    for row in np.flatnonzero(np.isfinite(seconds)).tolist():
+        zone = header if header is not None else rows[row] if rows else None
+        if zone is not None and not has_offset(log.cells[names[0]][row]):
+            seconds[row] = zone.seconds(seconds[row])
+    notes = times.notes
+    if (seconds != times.seconds)[np.isfinite(seconds)].any():
+        notes += (
+            "the header states the zone of the times" if header else "a column states the zone of the times",
+        )
+    return times._replace(seconds=seconds, notes=notes, offsets=True)
+
+
+def _zone_of_column(log: Table, name: str) -> Zone | None:
+    return zone_of(f"{name} ({log.units[name]})" if name in log.units else name)
+
+
+def _zones_of_rows(log: Table) -> list[Zone | None] | None:
+    """Return the zone of each row, if a column states it and each row has one that is known."""
+    names = [name for name in log.names if _ZONES.search(name)]
+    if len(names) != 1:
+        return None
+    cells = log.cells[names[0]]
+    known = {cell: zone_named(cell) for cell in set(cells)}
+    return None if any(zone is None for zone in known.values()) else [known[cell] for cell in cells]
 
 
 def column_of_time(log: Table, names: Sequence[str]) -> str | None:
@@ -124,8 +280,9 @@ def column_of_time(log: Table, names: Sequence[str]) -> str | None:
 
     It is the only one, or one of two that hold dates and times of day.
     """
+    names = [name for name in names if not re.search(r"fract", name, re.IGNORECASE)]
     if len(names) == 2:
-        times = times_of(log.cells[names[0]])
+        times = _times_of_column(log, names[0])
         return names[0] if times is not None and _find_other_half(log, names[0], times) == names[1] else None
     return names[0] if len(names) == 1 else None
 
@@ -135,27 +292,73 @@ def _find_other_half(log: Table, name: str, times: Times) -> str | None:
     wanted = {"date": "clock", "clock": "date"}.get(times.kind)
     if wanted is None:
         return None
-    others = {each: times_of(log.cells[each], numbers=False) for each in log.names if each != name}
+    others = {
+        each: _times_of_column(log, each, numbers="date" in each.lower())
+        for each in log.names
+        if each != name
+    }
     found = [each for each, other in others.items() if other is not None and other.kind == wanted]
     return found[0] if len(found) == 1 else None
 
 
-def _parse_numbers(cells: Sequence[str]) -> Times | None:
-    numbers = np.array([_or_nan(_float(cell)) for cell in cells])
-    numbers[~np.isfinite(numbers)] = np.nan
-    if np.isnan(numbers).all():
-        return None
-    middle = float(np.nanmedian(numbers))
-    for per_second in _EPOCHS.values():
-        seconds = numbers / per_second
-        if _FIRST < middle / per_second < _LAST:
-            return Times(np.where((seconds > _FIRST) & (seconds < _LAST), seconds, np.nan), "instant")
-    return Times(numbers, "number")
+def _as_times(counted: Counted) -> Times:
+    notes = (counted.note,) if counted.note else ()
+    kind: Literal["instant", "number"] = "instant" if counted.absolute else "number"
+    return Times(counted.seconds, kind, notes, counted.question, counted.zoned)
 
 
-def _parsers() -> list[Callable[[str], float | None]]:
-    formats = [f"{date} {clock}".strip() for date in _DATES for clock in _CLOCKS]
-    return [_iso, *(_strptime(each) for each in formats), *(_clock(each) for each in _CLOCKS if each)]
+def _read_numbers(
+    cells: Sequence[str], tried: Sequence[str], name: str, unit: str, comments: Sequence[str]
+) -> Times | None:
+    if all(_COMPACT.fullmatch(cell) for cell in tried):
+        return _read_compact(cells)
+    counted = count_times(cells, name, unit, comments)
+    return None if counted is None else _as_times(counted)
+
+
+def _read_compact(cells: Sequence[str]) -> Times:
+    """Return the times of cells such as 20260714 or 20260714090000."""
+    seconds = np.full(len(cells), np.nan)
+    found = [_COMPACT.fullmatch(cell) for cell in cells]
+    for row, each in enumerate(found):
+        if each is not None and (day := _day(each[1], "%Y%m%d")) is not None:
+            hours, minutes, rest = (int(part or 0) for part in each.groups()[1:])
+            seconds[row] = day + hours * 3600 + minutes * 60 + rest
+    alone = not any(each is not None and each[2] for each in found)
+    return Times(seconds, "date" if alone else "instant", offsets=False)
+
+
+def _take_zones(cells: Sequence[str], tried: Sequence[str]) -> tuple[list[str], dict[int, Zone]]:
+    """Return the cells without zones behind times that are not in ISO 8601, and these zones by row."""
+    if not any(_iso(cell) is None and split_zone(cell)[1] is not None for cell in tried):
+        return list(cells), {}
+    bare, zones = list(cells), {}
+    for row, cell in enumerate(cells):
+        bare[row], zone = split_zone(cell)
+        if zone is not None and not zone.question:
+            zones[row] = zone
+    return bare, zones
+
+
+def _read_dates(cells: Sequence[str], header: str) -> list[Array]:
+    """Return the times (n,) of cells in each way that they can be read."""
+    iso = np.array([_or_nan(_iso(cell)) for cell in cells])
+    columns = [iso] if np.isfinite(iso).any() else []
+    found = [_DAY_AND_CLOCK.fullmatch(cell) for cell in cells]
+    days = [" ".join((cell if each is None else each[1] or "").replace(",", " ").split())
+            for cell, each in zip(cells, found, strict=True)]  # fmt: skip
+    hours = np.array([0.0 if each is None else _or_nan(_clock(each[2])) for each in found])
+    if not any(days):
+        return [*columns, hours]
+    layouts = (*_DATES, *_YEAR_FIRST) if _SAYS_YEAR_FIRST.search(header) else _DATES
+    for layout in layouts:
+        known = {day: _or_nan(_day(day, layout)) for day in set(days)}
+        seconds = np.array([known[day] for day in days]) + hours
+        if np.isfinite(seconds).any() and not any(
+            np.array_equal(seconds, c, equal_nan=True) for c in columns
+        ):
+            columns.append(seconds)
+    return columns
 
 
 def _iso(cell: str) -> float | None:
@@ -165,25 +368,28 @@ def _iso(cell: str) -> float | None:
         return None
 
 
-def _strptime(layout: str) -> Callable[[str], float | None]:
-    def parse(cell: str) -> float | None:
-        try:
-            return _epoch(datetime.strptime(cell, layout))
-        except ValueError:
+@lru_cache(maxsize=20_000)
+def _day(text: str, layout: str) -> float | None:
+    """Return when a day begins, in seconds since 1970."""
+    try:
+        return _epoch(datetime.strptime(text, layout))
+    except ValueError:
+        return None
+
+
+def _clock(text: str) -> float | None:
+    """Return a time of day in seconds."""
+    found = _CLOCK.fullmatch(text)
+    if found is None:
+        return None
+    hours, minutes, seconds = int(found[1]), int(found[2]), int(found[3] or 0)
+    if found[5]:
+        if not 1 <= hours <= 12:
             return None
-
-    return parse
-
-
-def _clock(layout: str) -> Callable[[str], float | None]:
-    def parse(cell: str) -> float | None:
-        try:
-            at = datetime.strptime(cell, layout)
-        except ValueError:
-            return None
-        return at.hour * 3600.0 + at.minute * 60.0 + at.second + at.microsecond / 1e6
-
-    return parse
+        hours = hours % 12 + 12 * (found[5].lower() == "p")
+    if minutes > 59 or seconds > 59 or hours > 23:
+        return None
+    return hours * 3600 + minutes * 60 + seconds + (float(f"0.{found[4]}") if found[4] else 0.0)
 
 
 def has_offset(cell: str) -> bool:
@@ -195,9 +401,13 @@ def has_offset(cell: str) -> bool:
 
 
 def _note_either(cell: str, best: float, other: float, decided: bool) -> str:
-    used, left = (f"{at.day} {at:%B %Y}" for at in (datetime.fromtimestamp(s, UTC) for s in (best, other)))
+    used, left = (f"{at.day} {at:%B %Y}" for at in map(_at, (best, other)))
     said = f"dates may have the day or the month first: {cell!r} is read as {used}"
     return f"{said}, not {left}: that leaves fewer jumps" if decided else f"{said}, but may be {left}"
+
+
+def _at(seconds: float) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
 
 
 def _epoch(at: datetime) -> float:
@@ -210,10 +420,6 @@ def _count_past_midnight(seconds: Array) -> Array:
     going_on = seconds.copy()
     going_on[known] += _DAY_S * days
     return going_on
-
-
-def _share(parser: Callable[[str], float | None], cells: Sequence[str]) -> float:
-    return sum(parser(cell) is not None for cell in cells) / len(cells)
 
 
 def _float(cell: str) -> float | None:

@@ -47,9 +47,9 @@ _SPELLINGS = {
     "mile": "mi mile miles",
     "degree": "deg degs degree degrees ° grad_sexagesimal decimaldegrees decimaldegree decdeg dd ddeg arcdeg "
     "degn degreen degreesn °n degnorth degreenorth degreesnorth dege degreee degreese °e degeast degreeeast "
-    "degreeseast degs. degsouth degreesouth degreessouth °s degw degreew degreesw °w degwest degreewest "
+    "degreeseast degsouth degreesouth degreessouth °s degw degreew degreesw °w degwest degreewest "
     "degreeswest degtrue degreestrue degt degm degreet decimaldegreesn decimaldegreese decimaldegreesw "
-    "decimaldegreess",
+    "decimaldegreess degss degreess",
     "degree_e7": "dege7 dege-7 degreese7 1e-7deg 1e7deg deg*1e7 deg*1e-7",
     "radian": "rad rads radian radians",
     "gradian": "gon gons grad grads gradian gradians",
@@ -114,6 +114,7 @@ _SPELLINGS = {
     "milliliter / liter": "ml/l mll-1",
     "siemens / meter": "s/m sm-1",
     "millisiemens / centimeter": "ms/cm mscm-1 mspercm msc/cm",
+    "microgram / kilogram": "ug/kg µg/kg",
     "microsiemens / centimeter": "us/cm µs/cm uscm µscm uspercm uscm-1 µscm-1 umho/cm umhos/cm µmho/cm",
     "micromole / liter": "umol/l µmol/l um umoll-1",
     "millimole / liter": "mmol/l",
@@ -148,10 +149,13 @@ _SINGLE = {"m": re.compile(""), "v": _VOLTAGE} | dict.fromkeys("cfk", _TEMPERATU
 """Letters that are a unit as the last word of a name, and what that name must hold for it."""
 
 _BRACKETS = re.compile(r"[(\[{<]\s*([^()\[\]{}<>]*(?:\([^()]*\)[^()\[\]{}<>]*)?)\s*[)\]}>]")
-_SERIAL = re.compile(r"s/n|\bserial|\bs\.?n\.?\s*[:#]|\blbl\b\s*:", re.IGNORECASE)
+_SERIAL = re.compile(r"^\d{4,}$|s/n|\bserial|\bs\.?n\.?\s*[:#]|\blbl\b\s*:", re.IGNORECASE)
 _COMPASS = re.compile(
-    r"(?:decimal\s*)?(?:deg(?:ree)?s?|°)[\s._]*(n(?:orth)?|s(?:outh)?|e(?:ast)?|w(?:est)?)", re.IGNORECASE
+    r"(?:decimal\s*)?(?:deg(?:ree)?s?|°)(?:[\s._]+(?P<apart>[nsew]|north|south|east|west)"
+    r"|(?P<joined>[new]|north|south|east|west)|(?<=s)(?P<south>s))",
+    re.IGNORECASE,
 )
+"""Degrees and a side; the s of "degrees" and "degs" is none."""
 _DIGITS = 60
 
 
@@ -315,11 +319,12 @@ def compass_of(unit: str) -> str:
 
     Examples
     --------
-    >>> compass_of("deg W"), compass_of("degrees_north"), compass_of("deg")
+    >>> compass_of("deg W"), compass_of("degrees_north"), compass_of("degrees")
     ('W', 'N', '')
     """
     found = _COMPASS.fullmatch(_fold_signs(unit))
-    return found[1][0].upper() if found else ""
+    side = None if found is None else found["apart"] or found["joined"] or found["south"]
+    return side[0].upper() if side else "S" if _fold_signs(unit) in ("degS", "°S", "°s") else ""
 
 
 # -- in the name of a column ---------------------------------------------------------------------------------
@@ -348,6 +353,17 @@ def bare(name: str) -> str:
     ('Temp', 'DO conc', 'Depth', 'depth_ft', 'chl')
     """
     return _split(name)[0]
+
+
+def short_names(name: str) -> set[str]:
+    """Return what a column may be called, in lower case: without its unit, or without what is in brackets.
+
+    Examples
+    --------
+    >>> sorted(short_names("DO conc, mg/L (LGR S/N: 2099)"))
+    ['do conc', 'do conc, mg/l', 'do conc, mg/l (lgr s/n: 2099)']
+    """
+    return {each.strip().lower() for each in (name, bare(name), _BRACKETS.sub("", name).strip() or name)}
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -111,11 +112,21 @@ class Disturbances:
 
 @dataclass(frozen=True)
 class Quantity:
-    """The measured quantity: its name, its unit and, if it has one, its CF standard name."""
+    """The measured quantity.
+
+    Parameters
+    ----------
+    name, unit : str
+    standard_name : str, optional
+        Its CF standard name.
+    spread : float
+        Range of its known values, which decides how many digits are printed; 0 if it is not known.
+    """
 
     name: str = "value"
     unit: str = "1"
     standard_name: str | None = None
+    spread: float = 0.0
 
     @property
     def label(self) -> str:
@@ -123,14 +134,34 @@ class Quantity:
         return f"{self.name} ({self.unit})" if self.unit not in ("", "1") else self.name
 
     def amount(self, value: float) -> str:
-        """Return a value with its unit, to four digits.
+        """Return a value with its unit, to the digits of `number`.
 
         Examples
         --------
         >>> Quantity("chlorophyll", "mg m-3").amount(1.23456), Quantity("error").amount(0.5)
         ('1.235 mg m-3', '0.5')
         """
-        return f"{value:.4g}" + ("" if self.unit in ("", "1") else f" {self.unit}")
+        return self.number(value) + ("" if self.unit in ("", "1") else f" {self.unit}")
+
+    def number(self, value: float) -> str:
+        """Return a value to four digits, or more if the quantity varies little around it.
+
+        Examples
+        --------
+        >>> Quantity("level", "m").number(1897.2468), Quantity("level", "m", spread=0.05).number(1897.2468)
+        ('1897', '1897.2468')
+        """
+        return f"{value:.{digits_of(value, self.spread)}g}"
+
+
+def digits_of(value: float, spread: float) -> int:
+    """Return how many significant digits of a value to print, for a quantity of some spread.
+
+    They are four, and more for a small spread on a large offset.
+    """
+    if not (spread > 0 and np.isfinite(value)):
+        return 4
+    return min(16, 4 + max(0, math.floor(math.log10(max(abs(value), spread) / spread))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +212,9 @@ class World:
     def __post_init__(self) -> None:
         if self.surveyed is None and self.field is not None:
             object.__setattr__(self, "surveyed", self.field.fitted_to)
+        if self.surveyed is not None and len(self.surveyed) and not self.quantity.spread:
+            spread = float(np.ptp(self.surveyed))
+            object.__setattr__(self, "quantity", replace(self.quantity, spread=spread))
         start = self.start
         if start is None:
             start = self.domain.middle if self.domain.continuous else self.domain.sites[0]

@@ -14,7 +14,9 @@ import fieldbo
 from fieldbo.costs.cells import Modular, Module
 from fieldbo.domain.controls import TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
-from fieldbo.mission.new.cell import CellTable, fitted_law, make_cell
+from fieldbo.errors import InputError
+from fieldbo.mission.new.cell import fitted_law, make_cell
+from fieldbo.mission.new.trials import CellTable
 from fieldbo.results import maps
 
 N = 48
@@ -157,11 +159,11 @@ def test_column_names_with_blanks_become_valid_names_in_the_map(said):
 
     out = said("run", "oven", "--set", "agent.max_steps=3", "--out", "r")
 
-    assert "oven heat (C)" in out
-    assert Path("r/observations.csv").read_text().startswith("order,oven heat (C),class!,1st minutes,value")
+    assert "oven heat" in out
+    assert Path("r/observations.csv").read_text().startswith("order,oven heat,class!,1st minutes,value")
     with xarray.open_dataset("r/map.nc", engine="scipy") as data:
         names = {name: data[name].attrs["long_name"] for name in data.coords}
-    fit = {"oven_heat_C": "oven heat (C)", "class_2": "class!", "axis_1st_minutes": "1st minutes"}
+    fit = {"oven_heat": "oven heat", "class_2": "class!", "axis_1st_minutes": "1st minutes"}
     assert names == fit
 
 
@@ -486,3 +488,97 @@ def test_the_box_has_representers():
 
     assert isinstance(domain, Domain)
     assert domain.size == 2048
+
+
+# -- tables of programs for designed experiments ---------------------------------------------------------
+
+
+def design(before="Std,Run,", behind="", failed=()):
+    """Write a design as such a program exports it; the last of `failed` trials hold no number."""
+    rng, rows = np.random.default_rng(2), []
+    for i in range(40):
+        temperature, pressure, feed = rng.choice([180, 200, 220, 240]), rng.choice([4, 5, 6, 7]), rng.random()
+        strength = 60 - ((temperature - 215) / 12) ** 2 + pressure / 4 + feed + 0.3 * rng.standard_normal()
+        outcome = dict(failed).get(i, f"{strength:.2f}")
+        more = [f"{strength / 7 + 0.02 * rng.standard_normal():.3f}"] if behind else []
+        order = [str(i + 1), str((i * 17) % 40 + 1), "1", "-1"][: before.count(",")]
+        rows.append(",".join([*order, str(temperature), str(pressure), f"{feed:.3f}", outcome, *more]))
+    names = f'{before}A:Temperature [°C],B:Pressure [bar],"C:Feed, kg/h",Strength [MPa]{behind}'
+    Path("t.csv").write_text("\n".join([names, *rows]), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("before", "left_out"),
+    [
+        ("Std,Run,", "Std, Run are"),
+        ("StdOrder,RunOrder,Blocks,PtType,", "StdOrder, RunOrder, Blocks, PtType are"),
+        ("Run #,", "Run # is"),
+    ],
+    ids=["Design-Expert", "Minitab", "a number"],
+)
+def test_columns_that_number_or_order_the_trials_are_no_settings(before, left_out):
+    design(before)
+    source, _, axes, notes = CellTable(Path("t.csv"), "Strength").read()
+    assert [(axis.name, axis.unit) for axis in axes] == [
+        ("A:Temperature", "°C"),
+        ("B:Pressure", "bar"),
+        ("C:Feed, kg/h", ""),
+    ]
+    assert (source.value, source.value_unit) == ("Strength", "MPa")
+    assert any(note.startswith(f"{left_out} no setting") for note in notes)
+
+
+def test_a_column_that_orders_the_trials_is_a_setting_if_it_is_named():
+    design()
+    _, _, axes, notes = CellTable(Path("t.csv"), "Strength", ("Run", "A:Temperature")).read()
+    assert [axis.name for axis in axes] == ["Run", "A:Temperature"]
+    assert notes == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "other"), [("Strength", "Elongation"), ("Elongation", "Strength")], ids=["behind", "before"]
+)
+def test_another_outcome_is_asked_about(value, other):
+    design(behind=",Elongation")
+    with pytest.raises(InputError, match="another outcome, or a setting") as caught:
+        CellTable(Path("t.csv"), value).read()
+    assert caught.value.problem.startswith(other)
+    assert '--axis "A:Temperature [°C]" --axis "B:Pressure [bar]" --axis "C:Feed, kg/h"' in caught.value.fix
+    named = ("A:Temperature", "B:Pressure", "C:Feed, kg/h")
+    assert len(CellTable(Path("t.csv"), value, named).read().axes) == 3
+
+
+def test_failed_trials_are_kept_out_and_listed():
+    design()
+    whole = CellTable(Path("t.csv"), "Strength").read().readings
+    design(failed=[(3, ""), (7, "NaN"), (11, "scrap"), (12, "-999")])
+    with pytest.raises(InputError, match="-999"):
+        CellTable(Path("t.csv"), "Strength").read()
+    _, readings, _, notes = CellTable(Path("t.csv"), "Strength", missing=(-999.0,)).read()
+    kept = [i for i in range(40) if i not in (3, 7, 11, 12)]
+    assert readings.values.tolist() == whole.values[kept].tolist()
+    assert readings.lines == tuple(np.array(whole.lines)[kept].tolist())
+    assert "4 trials without an outcome ('-999', 'NaN', 'scrap') left out: lines 5, 9, 13, 14" in notes
+
+
+def test_outcomes_below_a_limit_of_detection_are_no_failures():
+    design(failed=[(3, "<0.5")])
+    with pytest.raises(InputError, match="limit of detection") as caught:
+        CellTable(Path("t.csv"), "Strength").read()
+    assert "line 5" in caught.value.where
+
+
+def test_a_column_of_text_is_no_column_of_outcomes():
+    design(failed=[(i, "ok") for i in range(38)])
+    with pytest.raises(InputError, match="as in 38 of 40 trials"):
+        CellTable(Path("t.csv"), "Strength").read()
+
+
+def test_modules_and_control_sets_may_name_settings_with_or_without_their_unit():
+    design()
+    modules = (
+        Module("mix", ("A:Temperature [°C]",), 3.0),
+        Module("bake", ("B:Pressure", "C:Feed, kg/h"), 4.0),
+    )
+    source, _, axes, _ = CellTable(Path("t.csv"), "Strength", modules=modules).read()
+    assert [name for module in source.modules for name in module.axes] == [axis.name for axis in axes]

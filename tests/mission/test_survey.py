@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import shapely
 from pyproj import Transformer
 
 import fieldbo
@@ -17,7 +18,7 @@ from fieldbo.belief.model import Model
 from fieldbo.errors import InputError
 from fieldbo.mission.new import writer
 from fieldbo.mission.new.mission import LevelSetMission, make_mission
-from fieldbo.mission.new.place import Extent
+from fieldbo.mission.new.place import Extent, outline_of
 from fieldbo.mission.new.survey import Survey, make_world
 
 
@@ -473,3 +474,83 @@ def test_a_folder_that_is_no_world_is_not_replaced(command):
     code, _, error = command("new", "world", "lake", *CHL, "--replace")
     assert code != 0
     assert "worlds/lake is no world" in error
+
+
+def scattered(values, columns="x,y,v"):
+    """Write a survey of 400 m by 300 m with these values."""
+    places = np.random.default_rng(1).uniform([0, 0], [400, 300], (len(values), 2))
+    rows = [f"{x!r},{y!r},{v!r}" for (x, y), v in zip(places.tolist(), values.tolist(), strict=True)]
+    Path("s.csv").write_text("\n".join([columns, *rows]))
+    return places
+
+
+METRES = ("--csv", "s.csv", "--x", "x", "--y", "y", "--value", "v")
+
+
+def test_a_small_range_on_a_large_offset_keeps_its_digits(said):
+    places = np.random.default_rng(1).uniform([0, 0], [400, 300], (60, 2))
+    values = 1897.25 + 0.04 * np.sin(places[:, 0] / 80)
+    scattered(values)
+    text = said("new", "world", "level", *METRES, "--fitted-model")
+    mission = fieldbo.load_mission("level")
+    assert mission.question.threshold == np.quantile(values, 0.7)
+    assert 0.1 < np.mean(mission.world.truth(mission.world.domain.sites) >= mission.question.threshold) < 0.6
+    assert abs(mission.model.mean - 1897.25) < 0.04
+    shown = f"{mission.question.threshold:.8g}"
+    assert f"where is v at or above {shown}?" in text
+    assert f'title = "Where is v at or above {shown}?"' in Path("missions/level.toml").read_text()
+    assert f"readings  60, {values.min():.8g} to {values.max():.8g}" in text
+
+
+@pytest.mark.parametrize(("side", "threshold"), [("above", 0.5), ("below", 0.5)])
+def test_the_threshold_of_counts_that_are_mostly_zero_is_one_of_the_others(said, side, threshold):
+    scattered(np.array([0.0] * 30 + [0.3, 0.5, 0.5, 0.6, 1.0]))
+    text = said("new", "world", "stars", *METRES, "--side", side)
+    assert "note      86% of the readings are 0: the threshold is the median of the others, 0.5;" in text
+    assert fieldbo.load_mission("stars").question.threshold == threshold
+
+
+def test_a_quantile_that_every_reading_reaches_is_refused(command):
+    scattered(np.array([0.0] * 30 + [0.3, 0.5, 0.5, 0.6, 1.0]))
+    code, _, error = command("new", "world", "stars", *METRES, "--quantile", "0.7")
+    assert code == 2
+    assert "the quantile 0.7 is the least reading, 0: every reading is at or above it" in error
+    assert "86% of the readings are 0" in error
+    assert not Path("worlds").exists()
+
+
+def test_a_threshold_that_is_the_detection_limit_of_most_readings_is_another_one():
+    values = np.array([2.0] * 30 + [3.0, 4.0, 5.0])
+    threshold, note = LevelSetMission().threshold_of(values)
+    assert threshold == 4.0
+    assert "91% of the readings are 2, the least" in note
+    assert LevelSetMission(side="below").threshold_of(-values).value == -4.0
+    assert LevelSetMission(threshold=2.0).threshold_of(values) == (2.0, "")
+
+
+def test_heavy_tailed_values_are_modelled_on_a_log_scale_unless_told_otherwise(said):
+    values = np.exp(np.linspace(-4, 4, 60) ** 3 / 20)
+    scattered(values)
+    text = said("new", "world", "tail", *METRES)
+    assert "logarithms are less skewed" in text
+    assert "of the log" in text
+    assert fieldbo.load_mission("tail").model.transform == "log"
+    text = said("new", "world", "plain", *METRES, "--transform", "none")
+    assert "less skewed" not in text
+    assert fieldbo.load_mission("plain").model.transform == "none"
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 2e-5, 1e-6])
+@pytest.mark.parametrize("offset", [0.0, 5e5])
+def test_the_outline_of_a_survey_of_any_size_holds_every_station(scale, offset):
+    sites = offset + scale * np.random.default_rng(3).uniform(0, 400, (70, 2))
+    outline = shapely.Polygon(outline_of(sites))
+    assert outline.is_valid
+    assert shapely.covers(outline, shapely.points(sites)).all()
+    assert np.allclose(outline.bounds, shapely.MultiPoint(sites).bounds, rtol=0, atol=1e-9 * scale)
+
+
+def test_the_outline_of_a_survey_in_metres_has_few_decimals():
+    corners = np.array(outline_of(np.random.default_rng(3).uniform(0, 400, (70, 2))))
+    inner = (corners > corners.min(axis=0)) & (corners < corners.max(axis=0))
+    assert (np.round(corners, 3) == corners)[inner].all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -117,7 +118,7 @@ def test_a_file_that_could_be_misread_is_rejected(text, part):
 
 def test_a_zipped_spreadsheet_is_no_log():
     Path("log.xlsx").write_bytes(b"PK\x03\x04\x14\x00\x06\x00" + bytes(range(256)) * 4)
-    with pytest.raises(InputError, match="export it from the spreadsheet as CSV"):
+    with pytest.raises(InputError, match="can't be read as an Excel workbook"):
         open_table(Path("log.xlsx"))
 
 
@@ -252,11 +253,36 @@ def test_control_characters_in_column_names_are_escaped_in_the_list():
         ("counts", ["1714564800", "1714564801"], "value"),
         ("utc", ["12:00:01", "12:00:02"], "time"),
         ("when", ["1.5.2024 12:00", "1.5.2024 12:01"], "time"),
+        ("#", ["1", "2"], "count"),
+        ("RECORD", ["1000", "1001"], "count"),
+        ("Sample no.", ["7", "8"], "count"),
+        ("scan", ["1", "2"], "count"),
+        ("counts", ["3", "8"], "value"),
+        ("Battery V", ["3.06", "3.05"], "logger"),
+        ("Cable Pwr V", ["12.1", "12"], "logger"),
+        ("BattV_Min", ["12.6", "12.5"], "logger"),
+        ("PTemp_C", ["25.1", "25.2"], "logger"),
+        ("HDOP", ["0.9", "1.1"], "logger"),
+        ("chl_qc", ["1", "4"], "flag"),
+        ("Flag", ["ok", "bad"], "flag"),
+        ("water_quality_index", ["55.2", "61.5"], "value"),
+        ("chl_sd", ["0.2", "0.3"], "noise"),
+        ("timeJ", ["195.375", "195.376"], "time"),
+        ("Julian Days", ["195.375", "195.376"], "time"),
+        ("Date Time, GMT+02:00", ["07/14/26 11:00:00 AM", "07/14/26 11:01:05 AM"], "time"),
+        ("Chlorophyll RFU", ["0.2", "0.3"], "value"),
+        ("Elevation (m)", ["401.2", "401.3"], "value"),
     ],
 )
 def test_the_kind_of_a_column_is_guessed_from_its_name_and_cells(name, cells, kind):
-    log = open_table(write("\n".join([f"{name};end", *(f"{cell};x" for cell in cells)])))
+    log = open_table(write("\n".join([f'"{name}";end', *(f"{cell};x" for cell in cells)])))
     assert describe_columns(log)[0].kind == kind
+
+
+def test_what_the_form_says_of_a_column_counts_before_its_name():
+    log = log_of("47.1,2,9", "47.2,3,8", names="number,chl,x")
+    stated = replace(log, roles={"number": "latitude", "chl": "count", "x": "value"})
+    assert [column.kind for column in describe_columns(stated)] == ["latitude", "count", "value"]
 
 
 def test_the_error_for_no_value_names_the_candidates():

@@ -97,6 +97,12 @@ def test_a_header_tells_the_name_and_the_unit_of_its_column(header, name, unit, 
         assert conversion(unit, meaning) == (Fraction(1), 0)
 
 
+def test_a_column_is_found_by_its_name_without_serial_numbers_or_without_its_unit():
+    name = "DO conc, mg/L (LGR S/N: 20991234, SEN S/N: 20991235)"
+    table = table_of(name, "6.21")
+    assert {table.column(each) for each in (name, "DO conc, mg/L", "do conc", name.upper())} == {name}
+
+
 @pytest.mark.parametrize(
     ("unit", "wanted", "number", "converted"),
     [
@@ -267,6 +273,26 @@ def test_a_header_that_says_west_makes_longitudes_negative_with_a_note(name):
 def test_other_headers_leave_the_signs(name):
     measured = read_degrees(table_of(name, "88.5", "-8.25"), name, "longitude")
     assert (measured.numbers.tolist(), measured.notes) == ([88.5, -8.25], ())
+
+
+PLAIN = ["degrees", "degs", "deg", "DEGREES", "degree", "Degrees", "dd", "°", "decimal degrees", "deg N",
+         "degrees_north", "degN", "DegreesN"]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", PLAIN)
+@pytest.mark.parametrize("name", ["GPS_lat", "Latitude", "lats", "GPSLat", "Lat", "USV_latitude", "LATITUDE"])
+def test_no_other_header_of_latitudes_says_south(name, unit):
+    for full, stated in ((name, unit), (f"{name} ({unit})", None), (f"{name}_{unit}", None)):
+        measured = read_degrees(table_of(full, "42.9", "-1.5", unit=stated), full, "latitude")
+        assert (measured.numbers.tolist(), measured.notes) == ([42.9, -1.5], ())
+
+
+@pytest.mark.parametrize(
+    "unit", ["deg S", "degS", "degrees_south", "degreesS", "°S", "degrees S", "deg. S", "Deg South"]
+)
+def test_units_that_say_south_do(unit):
+    name = f"Latitude ({unit})"
+    assert read_degrees(table_of(name, "42.9"), name, "latitude").numbers.tolist() == [-42.9]
 
 
 def test_a_header_that_says_south_makes_latitudes_negative():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,8 +25,16 @@ from fieldbo.world.fields.table import TableField
 from fieldbo.world.world import Quantity, World
 
 _QUANTILES: dict[Side, float] = {"above": 0.7, "below": 0.3}
+_MANY_ZEROS = 0.25  # of the readings, from which the default threshold is one of the others
 _STOPS = 40  # of the default battery, besides a few crossings
 _CROSSINGS = 5
+
+
+class Threshold(NamedTuple):
+    """A threshold in the unit of the value, and a note on how it was chosen."""
+
+    value: float
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,25 +77,71 @@ class LevelSetMission:
                 where="--threshold",
             )
 
-    def threshold_of(self, values: Array) -> float:
-        """Return the threshold, given the readings (n,)."""
+    def threshold_of(self, values: Array) -> Threshold:
+        """Return the threshold, given the readings (n,).
+
+        By default it is a quantile of the readings; if many are 0, the median of those above 0.
+
+        Raises
+        ------
+        InputError
+            There are no readings, or all of them lie on the side of the quantile that was asked for.
+
+        Examples
+        --------
+        >>> LevelSetMission().threshold_of(np.array([0.0, 0.0, 0.0, 0.4, 2.0, 3.0]))[0]
+        2.0
+        """
         if self.threshold is not None:
-            return self.threshold
-        quantile = _QUANTILES[self.side] if self.quantile is None else self.quantile
+            return Threshold(self.threshold)
         if not len(values):
             raise InputError(
                 "the threshold is missing, and there are no readings to take it from",
                 expected="--threshold NUMBER",
                 where="--threshold",
             )
-        return four_digits(np.quantile(values, quantile))
+        least, largest = float(values.min()), float(values.max())
+        end, extreme = (least, "least") if self.side == "above" else (largest, "largest")
+        if self.quantile is not None:
+            threshold = float(np.quantile(values, self.quantile))
+            if threshold == end and least < largest:
+                raise InputError(
+                    f"the quantile {self.quantile:g} is the {extreme} reading, {end:g}: every reading is at "
+                    f"or {self.side} it",
+                    expected=f"a quantile that some readings are not {self.side}",
+                    where="--quantile",
+                    fix=f"{np.mean(values == end):.0%} of the readings are {end:g}: choose another quantile, "
+                    "or --threshold NUMBER",
+                )
+            return Threshold(threshold)
+        share = float(np.mean(values == 0.0))
+        if least == 0.0 < largest and share >= _MANY_ZEROS:
+            threshold = float(np.median(values[values > 0.0]))
+            return Threshold(
+                threshold,
+                f"{share:.0%} of the readings are 0: the threshold is the median of the others, "
+                f"{threshold:.4g}; choose another with --threshold. A column of log(1 + value) as --value "
+                "may suit such counts better",
+            )
+        threshold = float(np.quantile(values, _QUANTILES[self.side]))
+        if threshold == end and least < largest:
+            threshold = float(np.median(values[values != end]))
+            return Threshold(
+                threshold,
+                f"{np.mean(values == end):.0%} of the readings are {end:g}, the {extreme}: the threshold is "
+                f"the median of the others, {threshold:.4g}; choose another with --threshold",
+            )
+        return Threshold(threshold)
 
-    def tables(self, name: str, threshold: float, battery: float, home: Any = None) -> dict[str, Any]:
-        """Return title, question, agent and policy of a mission about the quantity `name`."""
+    def tables(
+        self, name: str, threshold: float, battery: float, home: Any = None, spread: float = 0.0
+    ) -> dict[str, Any]:
+        """Return title, question, agent and policy of a mission about the quantity `name` of a spread."""
         side = {} if self.side == "above" else {"side": self.side}
         given = battery if self.battery is None else self.battery
+        number = Quantity(spread=spread).number(threshold)
         return {
-            "title": f"Where is {name} at or {self.side} {threshold:g}?",
+            "title": f"Where is {name} at or {self.side} {number}?",
             "question": {"kind": "level-set", "threshold": threshold, **side},
             "agent": {"battery": given, **({} if home is None else {"home": home})},
             "policy": {"kind": AUTO},
@@ -160,13 +214,14 @@ def make_mission(
 def _make_tables(world: World, asked: LevelSetMission, start: Any) -> dict[str, Any]:
     table = world.field if isinstance(world.field, TableField) else None
     if table is not None:
-        threshold = asked.threshold_of(table.readings.values)
+        threshold = asked.threshold_of(table.readings.values).value
     else:
-        threshold = asked.threshold_of(np.empty(0) if world.live else world.truth(world.domain.sites))
+        threshold = asked.threshold_of(np.empty(0) if world.live else world.truth(world.domain.sites)).value
     if asked.battery is not None:
         amount(asked.battery, world.cost_unit, "--battery")
     home = start_of(world) if start is None else start
-    tables = asked.tables(world.quantity.name, threshold, _estimate_battery(world), home)
+    quantity = world.quantity
+    tables = asked.tables(quantity.name, threshold, _estimate_battery(world), home, quantity.spread)
     title, begin = tables.pop("title"), {} if start is None else {"start": start}
     tables["agent"] = {**tables["agent"], **begin}
     return {"format": 1, "title": title, "world": world.name, "seed": 0, **tables}

@@ -557,14 +557,20 @@ _HULL_RATIO = 0.35  # between 0, the tightest outline, and 1, the convex hull
 
 
 def outline_of(sites: Array) -> list[list[float]]:
-    """Return the corners of a polygon around scattered sites (n, 2), slightly larger than their hull."""
+    """Return the corners of a polygon around scattered sites (n, 2), slightly larger than their hull.
+
+    Its corners are rounded to a hundred-thousandth of its extent, except those on the box around the sites.
+    """
     points = shapely.MultiPoint(sites)
     hull = shapely.concave_hull(points, ratio=_HULL_RATIO)
     buffer = 0.02 * float(np.ptp(sites, axis=0).max())
     outline = hull.buffer(buffer).simplify(0.25 * buffer)
     box = shapely.box(*points.bounds)
-    corners = np.round(np.array(_find_largest(outline.intersection(box)).exterior.coords)[:-1], 3)
-    return [[float(x), float(y)] for x, y in corners]
+    exact = np.array(_find_largest(outline.intersection(box)).exterior.coords)[:-1]
+    decimals = 5 - math.floor(math.log10(np.ptp(sites, axis=0).max()))
+    low, high = sites.min(axis=0), sites.max(axis=0)
+    corners = np.where((exact <= low) | (exact >= high), exact, np.round(exact, decimals))
+    return [[float(x), float(y)] for x, y in np.clip(corners, low, high)]
 
 
 def _find_largest(shape: BaseGeometry) -> shapely.Polygon:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -16,7 +17,7 @@ from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojecte
 from fieldbo.domain.lattice import lattice
 from fieldbo.errors import InputError
 from fieldbo.mission.layers import Layer
-from fieldbo.mission.new.mission import LevelSetMission
+from fieldbo.mission.new.mission import LevelSetMission, Threshold
 from fieldbo.mission.new.place import OPTIONS, Extent, Place, outline_of, place_of
 from fieldbo.mission.new.writer import (
     Draft,
@@ -26,6 +27,7 @@ from fieldbo.mission.new.writer import (
     check_values_differ,
     four_digits,
     new_places,
+    shorten_names,
 )
 from fieldbo.mission.shapes import as_obstacles, as_outline
 from fieldbo.mission.world_file import notes_on_depths
@@ -34,11 +36,11 @@ from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import Readings
 from fieldbo.tables.survey import SurveyPoints, survey_points
 from fieldbo.tables.table import Table
-from fieldbo.tables.units import bare
 
 _SITES = 2500
 _CROSSINGS, _STOPS = 5, 40
 _SAME_M = 0.5
+_FEWEST_FOR_SKEW, _SKEWED, _SKEWED_LOG = 20, 3.0, 1.0
 _DEGREES = {"lon", "long", "longitude", "lng", "lat", "latitude"}
 
 Positions = Literal["degrees", "metres"]
@@ -71,7 +73,8 @@ class Survey(Source):
         Column that holds the readings' standard deviations.
     channels : tuple of str
         Columns of other quantities.
-    transform : {"none", "log"}
+    transform : {"none", "log"}, optional
+        By default, the log of values that are heavy-tailed.
     value_unit : str
         By default, that of the log.
     mission : LevelSetMission
@@ -90,7 +93,7 @@ class Survey(Source):
     missing: tuple[float, ...] = ()
     noise_sd: str | None = None
     channels: tuple[str, ...] = ()
-    transform: Transform = "none"
+    transform: Transform | None = None
     value_unit: str = ""
     mission: LevelSetMission = field(default_factory=LevelSetMission)
     fitted_model: bool = False
@@ -126,7 +129,7 @@ class Survey(Source):
             )
         sites = positions if points.depths is None else np.column_stack([positions, points.depths])
         noise = None if self.noise_sd is None or points.noise_sd is None else points.noise_sd**2
-        *axes, value = _shorten([column for _, column in named[: len(self.columns) + 1]])
+        *axes, value = shorten_names([column for _, column in named[: len(self.columns) + 1]])
         readings = Readings(sites, points.values, noise, points.channels, value, points.lines)
         unit = log.units.get(log.column(self.value), "1")
         taken = SurveyReadings(readings, axes, points.notes, unit, float(np.median(points.counts)))
@@ -229,12 +232,6 @@ class SurveyReadings(NamedTuple):
     pooled: float
 
 
-def _shorten(columns: Sequence[str]) -> list[str]:
-    """Return the names of columns without their units, where they then still differ."""
-    short = [bare(column) for column in columns]
-    return [a if short.count(a) == 1 else b for a, b in zip(short, columns, strict=True)]
-
-
 def make_world(name: str, survey: Survey, folder: Path | None = None, *, overwrite: bool = False) -> NewWorld:
     """Write ``worlds/NAME`` and ``missions/NAME.toml`` in a folder, by default the working directory.
 
@@ -246,12 +243,15 @@ def make_world(name: str, survey: Survey, folder: Path | None = None, *, overwri
         The name, an option or a file is not valid, one of the two exists, or they can't be written.
     """
     places = new_places(name, folder, overwrite=overwrite)
-    survey.mission.check(survey.transform)
+    survey.mission.check(survey.transform or "none")
     outline = None if survey.extent is None else survey.extent.read_outline()
     taken = survey.read(None if outline is None else _bounds(outline))
     readings = taken.readings
     survey = replace(survey, value=readings.column, value_unit=survey.value_unit or taken.unit)
     about: dict[str, Any] = {"about_table": taken.notes, "pooled": taken.pooled}
+    if survey.transform is None and (heavy := heavy_tail(readings.values)):
+        survey = replace(survey, transform="log")
+        about["about_table"] += (heavy,)
     if survey.extent is None:
         return SurveyDraft.fitted(survey, taken.axes, readings, **about).write(*places)
     positions, depths = np.split(readings.sites, [2], axis=1)
@@ -272,6 +272,30 @@ def make_world(name: str, survey: Survey, folder: Path | None = None, *, overwri
         survey, names, readings, place.domain.extent, **about, place=place, degrees=degrees
     )
     return draft.write(*places)
+
+
+def heavy_tail(values: Array) -> str:
+    """Return why values (n,) are modelled on a log scale; empty text for those that are not heavy-tailed.
+
+    Examples
+    --------
+    >>> heavy_tail(np.exp(np.arange(40.0) / 3.0))[:42]
+    'the largest value is 656 times the median,'
+    >>> heavy_tail(np.arange(1.0, 41.0))
+    ''
+    """
+    if len(values) < _FEWEST_FOR_SKEW or values.min() <= 0.0:
+        return ""
+    skew, skew_of_log = (
+        abs(float(np.mean((y - y.mean()) ** 3)) / y.std() ** 3) for y in (values, np.log(values))
+    )
+    if skew < _SKEWED or skew_of_log > _SKEWED_LOG:
+        return ""
+    return (
+        f"the largest value is {values.max() / np.median(values):.3g} times the median, and logarithms are "
+        f"less skewed ({skew_of_log:.1f} instead of {skew:.1f}): modelled on a log scale; --transform none "
+        "models the values themselves"
+    )
 
 
 def _bounds(outline: Layer) -> Bounds:
@@ -328,8 +352,17 @@ class SurveyDraft(Draft):
         return {"kind": "euclidean", "rate": 1.0, "sampling": 60.0}
 
     def first_mission(self) -> dict[str, Any]:
-        asked, values = self.source.mission, self.readings.values
-        return asked.tables(self.source.value, asked.threshold_of(values), self._battery(), self._home())
+        name, spread = self.source.value, float(np.ptp(self.readings.values))
+        threshold = self._threshold.value
+        return self.source.mission.tables(name, threshold, self._battery(), self._home(), spread)
+
+    @cached_property
+    def _threshold(self) -> Threshold:
+        return self.source.mission.threshold_of(self.readings.values)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*super().notes, *([self._threshold.note] if self._threshold.note else []))
 
     def _home(self) -> Any:
         return None

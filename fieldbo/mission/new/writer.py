@@ -29,9 +29,10 @@ from fieldbo.mission.files import name_of, toml_text, write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
 from fieldbo.tables.readings import Readings
+from fieldbo.tables.units import bare
 from fieldbo.world.fields.table import TableField, fit_table
 from fieldbo.world.survey_validation import Validation
-from fieldbo.world.world import World
+from fieldbo.world.world import World, digits_of
 
 _FIT_COMMENT = """
 # Hyperparameters fitted to the table. To begin a live mission with them, remove the # below.
@@ -45,7 +46,7 @@ class Source:
     csv: Path
     value: str
     noise_sd: str | None
-    transform: Transform
+    transform: Transform | None
     value_unit: str
     channels: tuple[str, ...] = ()
     fitted_model: bool = False
@@ -163,7 +164,7 @@ class Draft(ABC):
         """
         extent = np.ptp(readings.sites, axis=0) if extent is None else extent
         with one_blas_thread():  # factors of these sizes are fastest with one BLAS thread
-            field = fit_table(readings, extent, "matern52", source.transform, str(source.csv))
+            field = fit_table(readings, extent, "matern52", source.transform or "none", str(source.csv))
         return cls(source, columns, readings, field, **others)
 
     # -- what depends on the kind of table ---------------------------------------------------------------
@@ -199,10 +200,6 @@ class Draft(ABC):
         """Return how well the fit predicts what is left out in whole groups; None if there are no groups."""
         return self.field.validation(world.domain.sites)
 
-    def prior_mean(self) -> float:
-        """Return the mean of the mission's model, in the user's unit."""
-        return four_digits(self.field.scale.to_user([0.0])[0])
-
     # -- the files ---------------------------------------------------------------------------------------
 
     @property
@@ -212,7 +209,7 @@ class Draft(ABC):
         Fitted under a log transform, it is that at the median reading.
         """
         known = self.readings.noise_variances
-        at = float(np.median(self.readings.values)) if self.source.transform == "log" else 1.0
+        at = float(np.median(self.readings.values)) if self.field.scale.transform == "log" else 1.0
         noise = self.field.noise_sd * at if known is None else float(np.sqrt(np.mean(known)))
         return four_digits(noise * math.sqrt(self.pooled))
 
@@ -224,7 +221,7 @@ class Draft(ABC):
             "file": "readings.csv",
             "axes": list(self.columns),
             "value": source.value,
-            "transform": source.transform,
+            "transform": self.field.scale.transform,
             "truth": self.truth,
         }
         if source.noise_sd:
@@ -247,12 +244,12 @@ class Draft(ABC):
         """Return the content of ``missions/NAME.toml``."""
         first = self.first_mission()
         content = {"format": 1, "title": first.pop("title"), "world": name, "seed": 0, **first}
-        return mission_text(content, self.field, self.prior_mean(), self.source.fitted_model).encode()
+        return mission_text(content, self.field, self.source.fitted_model).encode()
 
     def readme(self, name: str, validation: Validation | None) -> bytes:
         """Return the content of ``README.md``."""
         field, source = self.field, self.source
-        on_log = " on a log scale" if source.transform == "log" else ""
+        on_log = " on a log scale" if field.scale.transform == "log" else ""
         unit = "" if source.value_unit in ("", "1") else f" {source.value_unit}"
         truth = "another draw for each *draw* of the mission" if self.truth == "draw" else "the mean"
         return (
@@ -374,9 +371,7 @@ def _write_prose(validation: Validation, unit: str) -> str:
     return "\n" + "\n".join(sentences) + "\n"
 
 
-def mission_text(
-    tables: dict[str, Any], field: TableField, mean: float | None = None, fitted_model: bool = False
-) -> str:
+def mission_text(tables: dict[str, Any], field: TableField, fitted_model: bool = False) -> str:
     """Return the content of a mission file for a world that is fitted to a table.
 
     In a simulation, the truth comes from that fit. Unless asked to, the model therefore does not begin with
@@ -387,8 +382,6 @@ def mission_text(
     tables : dict
         The mission without its model, and perhaps without its initial readings.
     field : TableField
-    mean : float, optional
-        Mean of the fit, in the user's unit.
     fitted_model : bool
         Whether the model begins with the fit. Otherwise the fit is in comments.
     """
@@ -396,7 +389,7 @@ def mission_text(
     fit = {
         "length_scales": [four_digits(v) for v in theta[:-1]],
         "variance": four_digits(theta[-1] * field.scale.scale**2),
-        "mean": four_digits(field.scale.to_user([0.0])[0]) if mean is None else mean,
+        "mean": to_spread(field.scale.to_user([0.0])[0], field.readings.values),
         "learn": False,  # a few readings around the start say less than the whole table
     }
     model = {"kernel": "matern52", "transform": field.scale.transform}
@@ -408,9 +401,32 @@ def mission_text(
     return text + _FIT_COMMENT + "".join(f"# {line}\n" for line in toml_text(fit).splitlines())
 
 
+def to_spread(number: float, values: Array) -> float:
+    """Return a number among values (n,) to four digits, or more if these vary little around it.
+
+    Examples
+    --------
+    >>> to_spread(1897.246812, np.array([1897.2, 1897.3])), to_spread(1234.5, np.array([100.0, 1900.0]))
+    (1897.2468, 1234.0)
+    """
+    return float(f"{float(number):.{digits_of(float(number), float(np.ptp(values)))}g}")
+
+
 def four_digits(number: float) -> float:
     """Return a number to four significant digits, for a file that people read."""
     return float(f"{float(number):.4g}")
+
+
+def shorten_names(columns: Sequence[str]) -> list[str]:
+    """Return the names of columns without their units, where they then still differ.
+
+    Examples
+    --------
+    >>> shorten_names(["depth (m)", "chl (ug/l)", "chl (V)"])
+    ['depth', 'chl (ug/l)', 'chl (V)']
+    """
+    short = [bare(column) for column in columns]
+    return [a if short.count(a) == 1 else b for a, b in zip(short, columns, strict=True)]
 
 
 def check_columns_differ(columns: Sequence[tuple[str, str | None]]) -> None:

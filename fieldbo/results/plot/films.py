@@ -190,10 +190,11 @@ class _Map:
             marks = optimum_marks(ax, answer)
             self._best = marks["reported optimum"]
             return
+        number = answer.mission.world.quantity.number
         if answer.truth is not None:
             excess, label = answer.truth.values - answer.truth.threshold, "true level"
-            edge(ax, self._domain, excess, f"{label} {answer.truth.threshold:.4g}", name=label)
-        label = f"estimated level {answer.user_threshold:.4g}"
+            edge(ax, self._domain, excess, f"{label} {number(answer.truth.threshold)}", name=label)
+        label = f"estimated level {number(answer.user_threshold)}"
         ax.plot([], [], "--", color=RED, linewidth=line_width(1.6), label=label)
 
     def show(self, now: Moment) -> None:

@@ -156,9 +156,9 @@ def _backdrop(ax: Axes, outcome: Outcome, look: Look, *, colorbar: bool) -> dict
         drawn |= optimum_marks(ax, answer, outcome.measured_elsewhere)
     elif domain.dimension == 2:
         if truth is not None:
-            label = f"true level {truth.threshold:.4g}"
+            label = f"true level {world.quantity.number(truth.threshold)}"
             drawn |= edge(ax, domain, truth.values - truth.threshold, label, name="true level")
-        label = f"estimated level {answer.user_threshold:.4g}"
+        label = f"estimated level {world.quantity.number(answer.user_threshold)}"
         look = {"color": RED, "style": "--", "name": "estimated level"}
         drawn |= edge(ax, domain, probit(answer.probability), label, **look)
         if truth is None:

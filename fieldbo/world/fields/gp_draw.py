@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field as Bounds
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 
 from fieldbo._numerics.arrays import Array, frozen_array
 from fieldbo._numerics.streams import stream
@@ -31,6 +31,7 @@ from fieldbo.belief.kernels import Kernel, kernel
 from fieldbo.belief.surface import Surface
 from fieldbo.belief.value_scale import ValueScale
 from fieldbo.domain.domain import MOST_PAIRS, Domain
+from fieldbo.errors import ModelError
 from fieldbo.validation import settings
 from fieldbo.world.fields.base import Field, FieldKind
 
@@ -248,9 +249,17 @@ def joint(surface: Surface, generators: Sequence[np.random.Generator]) -> list[A
     """Return one joint draw (N,) of the function at a surface's candidates with each generator."""
     if surface.size > _WHOLE:
         return [surface.draws(1, rng, apart=_APART)[:, 0] for rng in generators]
-    covariance = surface.covariance()
-    covariance[np.diag_indices_from(covariance)] += _JITTER_OF_BELIEF * float(
-        np.max(surface.variance, initial=0.0)
-    )
-    factor = cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
+    jitter = _JITTER_OF_BELIEF * float(np.max(surface.variance, initial=0.0))
+    prior = float(np.max(surface.belief.kernel.diagonal(surface.candidates), initial=0.0))
+    # Readings almost without noise leave variances below the rounding errors of those of the prior.
+    for least in (0.0, 1e-12, 1e-10, 1e-8, 1e-6):
+        covariance = surface.covariance()
+        covariance[np.diag_indices_from(covariance)] += max(jitter, least * prior)
+        try:
+            factor = cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
+            break
+        except LinAlgError:
+            continue
+    else:
+        raise ModelError("no joint draw: the covariance of the sites is not positive definite")
     return [surface.mean + factor @ rng.standard_normal(surface.size) for rng in generators]

@@ -1,0 +1,438 @@
+"""Where the names, units and readings of a text stand among its rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fieldbo.errors import InputError, counted
+from fieldbo.tables.cells import Holds, held, is_number, is_processing, is_width, may_be_unit, statistic_of
+from fieldbo.tables.rows import Row
+from fieldbo.tables.units import clean_unit
+
+_SAMPLE = 200
+_FULL = 0.6
+_DIGITS = "0123456789+-. "
+_MOST_LISTED = 6
+_MOST_STATISTICS = 0.8
+_COMPASS = ("n", "se")  # which may be the names of stations
+_MEASURED = ("number", "time", "position")
+_WHERE_OR_WHEN = ("lat", "lon", "time", "date", "depth", "easting", "northing", "zeit", "datum", "x", "y")
+_BELOW: dict[str, Callable[[str], bool]] = {
+    "units": may_be_unit,
+    "widths": is_width,
+    "processing": is_processing,
+}
+
+
+@dataclass
+class Sheet:
+    """The readings of a text, while what its form says is applied to them.
+
+    Attributes
+    ----------
+    path : Path
+    names : list of str
+        Names of the columns.
+    line : int
+        The line of the names.
+    rows : list of (int, list of str)
+        Line number and cells of each reading.
+    units : list of str
+        One per column; empty where no line of units states one.
+    roles : list of str
+        One per column; empty where the form says nothing.
+    above : str
+        The lines above the names.
+    notes : list of str
+        What was recognised.
+    missing : set of float
+        Numbers that stand for no value.
+    units_line : int
+        The line of the units; 0 without one.
+    """
+
+    path: Path
+    names: list[str]
+    line: int
+    rows: list[Row]
+    units: list[str] = field(default_factory=list)
+    roles: list[str] = field(default_factory=list)
+    above: str = ""
+    notes: list[str] = field(default_factory=list)
+    missing: set[float] = field(default_factory=set)
+    units_line: int = 0
+
+    def __post_init__(self) -> None:
+        self.names = [name.strip() for name in self.names]
+        if len(self.names) > 1 and not self.names[-1]:
+            self._drop_empty_columns()
+        short = len(self.names) - len(self.units)
+        self.units = [*self.units[: len(self.names)], *[""] * short]
+        self.roles = [""] * len(self.names)
+
+    def _drop_empty_columns(self) -> None:
+        """Leave columns at the right out that have neither a name nor a value."""
+        used = max((i for i, name in enumerate(self.names, 1) if name), default=1)
+        for _, cells in self.rows:
+            for i in range(len(cells), used, -1):
+                if cells[i - 1].strip():
+                    used = i
+                    break
+        del self.names[used:]
+
+    def add(self, name: str, cells: Sequence[str], unit: str = "", role: str = "") -> None:
+        """Append a column."""
+        width = len(self.names)
+        for (_, row), cell in zip(self.rows, cells, strict=True):
+            row[width:] = []
+            row.extend([""] * (width - len(row)))
+            row.append(cell)
+        self.names.append(name)
+        self.units.append(unit)
+        self.roles.append(role)
+
+    def cell(self, row: int, column: int) -> str:
+        """Return a cell; empty beyond the end of a short row."""
+        cells = self.rows[row][1]
+        return cells[column].strip() if column < len(cells) else ""
+
+    def column(self, column: int) -> list[str]:
+        """Return the cells (n,) of a column."""
+        return [cells[column].strip() if column < len(cells) else "" for _, cells in self.rows]
+
+    def replace(self, column: int, cells: Sequence[str]) -> None:
+        """Replace the cells (n,) of a column."""
+        for (_, row), cell in zip(self.rows, cells, strict=True):
+            row.extend([""] * (column + 1 - len(row)))
+            row[column] = cell
+
+    def keep(self, wanted: Sequence[bool]) -> None:
+        """Leave the rows out that are not wanted."""
+        self.rows = [row for row, use in zip(self.rows, wanted, strict=True) if use]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What the columns of the readings hold.
+
+    Attributes
+    ----------
+    holds : dict of int to str
+        The columns of numbers, times and positions.
+    width : int
+        Cells of a row.
+    filled : frozenset of int
+        Columns with a cell in most rows.
+    usual : int
+        How many of the columns in `holds` have a value in a row.
+    """
+
+    holds: dict[int, Holds]
+    width: int
+    filled: frozenset[int]
+    usual: int
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Pattern:
+        """Return what most rows have in common, of those with a number, time or position."""
+        rest = rows[_SAMPLE:]
+        sample = [*rows[:_SAMPLE], *rest[:: 1 + len(rest) // _SAMPLE]]
+        seen = [tuple(held(cell) for cell in cells) for _, cells in sample]
+        kinds = Counter(kind for kind in seen if _measured(kind))
+        if not kinds:
+            width = Counter(map(len, seen)).most_common(1)[0][0] if seen else 0
+            return cls({}, width, frozenset(range(width)), 0)
+        model = max(kinds, key=lambda kind: kinds[kind] * _measured(kind))
+        alike = [kind for kind in seen if _agrees(kind, model)]
+        width = max(map(len, alike))
+        columns = [Counter(kind[i] for kind in alike if i < len(kind)) for i in range(width)]
+        holds: dict[int, Holds] = {}
+        for i, found in enumerate(columns):
+            text = found["text"]
+            del found["nothing"], found["text"]
+            if found and sum(found.values()) >= text:
+                holds[i] = found.most_common(1)[0][0]
+        filled = [
+            i for i in range(width) if sum(len(k) > i and k[i] != "nothing" for k in alike) > len(alike) / 2
+        ]
+        usual = sorted(_measured(kind) for kind in alike)[len(alike) // 2]
+        return cls(holds, width, frozenset(filled), usual)
+
+    def count(self, cells: Sequence[str]) -> tuple[int, int]:
+        """Return how many cells of a row fit those of most rows, and how many are text instead."""
+        kinds = [held(cells[i]) for i in self.holds if i < len(cells)]
+        return _measured(kinds), kinds.count("text")
+
+    def fits(self, cells: Sequence[str]) -> bool:
+        """Return whether a row is a reading: no more text than numbers where most rows have numbers."""
+        numbers, texts = self.count(cells)
+        return numbers >= texts
+
+    def begins(self, cells: Sequence[str]) -> bool:
+        """Return whether a row is certainly a reading, so that the names must stand above it."""
+        numbers, texts = self.count(cells)
+        return numbers > texts and numbers >= 0.5 * self.usual and statistic_of(cells) is None
+
+
+def _measured(kinds: Sequence[Holds]) -> int:
+    return sum(kind in _MEASURED for kind in kinds)
+
+
+def _agrees(kinds: Sequence[Holds], model: Sequence[Holds]) -> bool:
+    pairs = [(a, b) for a, b in zip(kinds, model, strict=False) if b in _MEASURED and a != "nothing"]
+    return bool(pairs) and sum(a == b for a, b in pairs) > 0.5 * len(pairs)
+
+
+def lay_out(
+    path: Path, rows: list[Row], below: Sequence[str] = (), form: str = "", top: Row | None = None
+) -> Sheet:
+    """Return the names, units and readings among rows.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    rows : list of (int, list of str)
+        At least one.
+    below : sequence of str
+        What lines stand below the names, in a known form: units, widths, processing. By default, found from
+        their cells.
+    form : str
+        The name of the form, for messages.
+    top : (int, list of str), optional
+        The names, if they stand in a comment or elsewhere above the rows.
+
+    Raises
+    ------
+    InputError
+        There are no names, a line that the form has is missing, or another table begins further below.
+    """
+    pattern = Pattern.of(rows)
+    start = next((i for i, (_, cells) in enumerate(rows) if pattern.begins(cells)), None)
+    notes: list[str] = []
+    if top is not None and (start == 0 or below):
+        names, first, under = top, 0, 0
+    elif below or not pattern.holds:
+        names, first, under = rows[0], 1, 0
+    else:
+        start = len(rows) if start is None else start
+        at = _find_names(rows, start, pattern)
+        names, first, under = _joined(rows, at, notes), at + 1, at
+    units, first = _read_below(path, rows, first, names, pattern, below, form, notes)
+    notes += [
+        f"left out: {found[1]} (line {line})"
+        for line, cells in rows[:under]
+        if (found := statistic_of(cells))
+    ]
+    head = [cells for _, cells in rows[under:first]]
+    body = _readings(path, rows[first:], names, head, pattern, notes)
+    line, cells = units or (0, [])
+    return Sheet(
+        path, list(names[1]), names[0], body, list(map(clean_unit, cells)), notes=notes, units_line=line
+    )
+
+
+def _find_names(rows: Sequence[Row], start: int, pattern: Pattern) -> int:
+    """Return the index of the row of names, above the first reading."""
+    if start == 0:
+        return 0
+    at = start - 1
+    while at > 0 and (_is_rule(rows[at][1]) or statistic_of(rows[at][1])):
+        at -= 1
+    while at > 0 and _is_below(rows[at][1], rows[at - 1][1], pattern):
+        at -= 1
+    if _share(rows[at][1], pattern) < _FULL:
+        full = [i for i in range(at) if _could_be_names(rows[i][1], pattern)]
+        at = full[-1] if full else at
+    return at
+
+
+def _share(cells: Sequence[str], pattern: Pattern) -> float:
+    """Return how many of the columns that are usually filled have text in a row."""
+    texts = sum(held(cells[i]) == "text" for i in pattern.filled if i < len(cells))
+    return texts / max(1, len(pattern.filled))
+
+
+def _could_be_names(cells: Sequence[str], pattern: Pattern) -> bool:
+    if len([cell for cell in cells if cell.strip()]) > max(pattern.width, 1):
+        return False
+    return _share(cells, pattern) >= _FULL and not statistic_of(cells) and not _is_rule(cells)
+
+
+def _is_rule(cells: Sequence[str]) -> bool:
+    """Return whether a row is a ruled line: ``-----,-----``."""
+    return not "".join(cells).strip(" -_=*~+#|\t") and all(len(cell) > 2 for cell in cells if cell.strip())
+
+
+def _is_below(cells: Sequence[str], above: Sequence[str], pattern: Pattern) -> bool:
+    """Return whether a row holds units, widths or the like, and the one above it the names."""
+    filled = [cell for cell in cells if cell.strip()]
+    if not _could_be_names(above, pattern) or not filled:
+        return False
+    if any(sum(map(test, filled)) >= 0.5 * len(filled) for test in _BELOW.values()):
+        return True
+    return _says_where(above) and not _says_where(cells) and len(set(above)) == len(above)
+
+
+def _says_where(cells: Sequence[str]) -> bool:
+    """Return whether cells name a position, time or depth."""
+    words = [cell.strip().lower() for cell in cells]
+    return any(word == each or (len(each) > 1 and each in word) for word in words for each in _WHERE_OR_WHEN)
+
+
+def _joined(rows: Sequence[Row], at: int, notes: list[str]) -> Row:
+    """Return the row of names, with the words of a line above it in front of those that appear twice."""
+    line, cells = rows[at]
+    plain = [cell.strip() for cell in cells]
+    twice = {name for name, times in Counter(plain).items() if name and times > 1}
+    if not twice or at == 0 or rows[at - 1][0] != line - 1:
+        return line, plain
+    groups, group = [], ""
+    for i in range(len(plain)):
+        cell = rows[at - 1][1][i].strip() if i < len(rows[at - 1][1]) else ""
+        group = cell or group
+        groups.append(group)
+    several = {group for group in groups if group}
+    if len(several) < 2 or any(map(is_number, several)):
+        return line, plain
+    notes.append(f"lines {line - 1} and {line} hold the column names")
+    return line, [
+        f"{g} {name}".strip() if name in twice else name for g, name in zip(groups, plain, strict=True)
+    ]
+
+
+def _read_below(
+    path: Path,
+    rows: Sequence[Row],
+    first: int,
+    names: Row,
+    pattern: Pattern,
+    below: Sequence[str],
+    form: str,
+    notes: list[str],
+) -> tuple[Row | None, int]:
+    """Return the row of units below the names, if any, and the index of the first row below all such."""
+    units: Row | None = None
+    for kind in below:
+        if first == len(rows) or not _is_kind(kind, rows[first][1], pattern):
+            line = rows[first][0] if first < len(rows) else names[0] + 1
+            raise InputError(
+                f"the line of {kind} below the column names is missing",
+                expected=f"the header of {form}, as the program wrote it",
+                where=f"{path}, line {line}",
+                fix="export the file again, and do not edit it in a spreadsheet",
+            )
+        if kind == "units":
+            units = rows[first]
+        first += 1
+    while first < len(rows) - 1 and _is_rule(rows[first][1]):
+        first += 1
+    if not below:
+        while first < len(rows) - 1 and not statistic_of(rows[first][1]):
+            if pattern.fits(rows[first][1]) and not _is_rule(rows[first][1]):
+                break
+            if not units and not _is_rule(rows[first][1]) and not all(map(is_width, rows[first][1])):
+                units = rows[first]
+            elif not _is_rule(rows[first][1]):
+                notes.append(f"line {rows[first][0]} below the column names is left out")
+            first += 1
+            if not pattern.holds:
+                break
+    return units, first
+
+
+def _is_kind(kind: str, cells: Sequence[str], pattern: Pattern) -> bool:
+    filled = [cell for cell in cells if cell.strip()]
+    if kind == "units":
+        return not pattern.fits(cells) or all(map(may_be_unit, filled))
+    return all(map(_BELOW[kind], filled))
+
+
+def _readings(
+    path: Path, rows: Sequence[Row], names: Row, head: Sequence[list[str]], pattern: Pattern, notes: list[str]
+) -> list[Row]:
+    """Return the readings, without repeated headers, rows of statistics and comments, which `notes` list."""
+    headers = {tuple(cell.strip() for cell in cells) for cells in (*head, names[1])}
+    columns = tuple(cell.strip() for cell in names[1])
+    begins = {cells[0] for cells in headers}
+    measured = tuple(pattern.holds)
+    kept: list[Row] = []
+    left_out: dict[str, list[int]] = {}
+    odd: list[Row] = []  # rows that may belong to the header of a further session
+    statistics = _statistics(path, rows, pattern)
+    for at, (line, cells) in enumerate(rows):
+        plain = cells[0][:1] != "#" and cells[0].strip() not in begins
+        plain = plain and all(i >= len(cells) or cells[i][:1] in _DIGITS for i in measured)
+        label = statistics.get(at)
+        if plain and not label and measured:
+            kept += odd
+            odd = []
+            kept.append((line, cells))
+        elif label:
+            left_out.setdefault(label, []).append(line)
+        elif tuple(cell.strip() for cell in cells) in headers:
+            if tuple(cell.strip() for cell in cells) == columns:
+                for above, _ in odd:
+                    left_out.setdefault("lines above the column names", []).append(above)
+                odd = []
+            left_out.setdefault("the column names again", []).append(line)
+        elif cells[0].lstrip().startswith("#") and (0 in pattern.holds or len(cells) != len(columns)):
+            left_out.setdefault("comments", []).append(line)
+        elif not measured or pattern.fits(cells):
+            kept += odd
+            odd = []
+            kept.append((line, cells))
+        else:
+            if _is_other_header(cells, rows[at + 1 : at + 4], pattern):
+                raise InputError(
+                    f"another table begins in line {line}: {', '.join(cells[:6])}",
+                    expected=f"the columns of line {names[0]} in all rows ({', '.join(columns[:6])})",
+                    where=f"{path}, line {line}",
+                    fix="put each table into a file of its own",
+                )
+            odd.append((line, cells))
+    kept += odd
+    notes += [f"left out: {what} ({_lines(lines)})" for what, lines in left_out.items()]
+    return kept
+
+
+def _statistics(path: Path, rows: Sequence[Row], pattern: Pattern) -> dict[int, str]:
+    """Return the labels of the rows of statistics, by their index."""
+    times = [i for i, kind in pattern.holds.items() if kind == "time"]
+    found = {at: label for at, (_, cells) in enumerate(rows) if (label := statistic_of(cells))}
+    if len(found) > _MOST_STATISTICS * len(rows):
+        kinds = {label for _, label, _ in found.values()}
+        if len(kinds) == 1 or not any(certain for *_, certain in found.values()):
+            return {}
+        line = rows[min(found)][0]
+        raise InputError(
+            f"the rows hold statistics: {', '.join(sorted(kinds))}",
+            expected="rows of readings",
+            where=f"{path}, line {line}",
+            fix="keep the rows of one kind, such as the means",
+        )
+    sure: dict[int, str] = {}
+    for at, (column, word, certain) in found.items():
+        cells = rows[at][1]
+        untimed = bool(times) and not any(i < len(cells) and cells[i].strip() for i in times)
+        beside = [found[i][1].lower() for i in (at - 1, at + 1) if i in found and found[i][0] == column]
+        in_run = word.lower() not in _COMPASS and any(other != word.lower() for other in beside)
+        if certain or column in pattern.holds or untimed or in_run:
+            sure[at] = word
+    return sure
+
+
+def _is_other_header(cells: Sequence[str], after: Sequence[Row], pattern: Pattern) -> bool:
+    """Return whether a row is a line of names, other than those of the table."""
+    texts = {cells[i].strip() for i in pattern.holds if i < len(cells) and held(cells[i]) == "text"}
+    if len(texts) < max(2, 0.5 * len(pattern.holds)):
+        return False
+    return any(pattern.count(row)[0] > 0 or len(row) > 1 for _, row in after)
+
+
+def _lines(lines: Sequence[int]) -> str:
+    some = ", ".join(map(str, lines[:_MOST_LISTED])) + (", ..." if len(lines) > _MOST_LISTED else "")
+    return f"{'line' if len(lines) == 1 else counted(len(lines), 'line') + ':'} {some}"

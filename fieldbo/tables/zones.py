@@ -1,0 +1,152 @@
+"""Offsets from UTC that headers and cells state: numbers, abbreviations, names of zones."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import NamedTuple
+
+_HOURS = {
+    **{"UTC": 0, "GMT": 0, "Z": 0, "UT": 0, "ZULU": 0, "WET": 0, "WEZ": 0, "WEST": 1, "WESZ": 1},
+    **{"CET": 1, "MEZ": 1, "CEST": 2, "MESZ": 2, "EET": 2, "OEZ": 2, "EEST": 3, "OESZ": 3, "MSK": 3},
+    **{"EST": -5, "EDT": -4, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "AKST": -9, "AKDT": -8},
+    **{"HST": -10, "NST": -3.5, "NDT": -2.5, "ADT": -3, "BRT": -3, "ART": -3, "CLT": -4, "SAST": 2},
+    **{"JST": 9, "KST": 9, "SGT": 8, "HKT": 8, "AWST": 8, "ACST": 9.5, "ACDT": 10.5, "AEST": 10, "AEDT": 11},
+    **{"NZST": 12, "NZDT": 13},
+}
+_WORDS = {
+    "eastern standard time": -5,
+    "eastern daylight time": -4,
+    "central standard time": -6,
+    "central daylight time": -5,
+    "mountain standard time": -7,
+    "mountain daylight time": -6,
+    "pacific standard time": -8,
+    "pacific daylight time": -7,
+    "central european summer time": 2,
+    "central european time": 1,
+    "w. europe standard time": 1,
+    "w. europe daylight time": 2,
+}
+_NORTH_AMERICA = {"CST": -6, "AST": -4}
+"""What the abbreviations mean that stand for other zones elsewhere, in files of American agencies."""
+
+_UNCERTAIN = re.compile(
+    r"\b(CST|IST|BST|AST|ET|CT|MT|PT|LT|LST|LMT|LDT)\b|(?i:\b(local|ortszeit|lokalzeit|locale|eastern|pacific)\b)"
+)
+_OFFSET = re.compile(
+    r"(?:(?<![A-Za-z/])(?:UTC|GMT)|^|[\s(\[,])\s*([-+−±])\s*(\d{1,2})(?:[:.]?(\d{2}|5))?\b(?!\d)"
+)
+_PLACE = re.compile(
+    r"\b(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|Etc)/[\w/+-]+"
+)
+_AFTER = re.compile(
+    r"(?P<time>.*\d(?:\s*[AaPp]\.?[Mm]\.?)?)\s*(?P<zone>[A-Z]{1,5}|(?:UTC|GMT)?\s*[-+−]\d{1,2}(?::?\d{2})?)"
+)
+
+
+class Zone(NamedTuple):
+    """The zone that a header or a cell states."""
+
+    zone: tzinfo
+    question: str = ""
+    """Why it is not certain; then `zone` is UTC."""
+
+    def seconds(self, seconds: float) -> float:
+        """Return seconds since 1970 in UTC of a time of this zone, which is in seconds since its own 1970."""
+        local = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=self.zone)
+        return seconds - (local.utcoffset() or timedelta(0)).total_seconds()
+
+
+def zone_of(header: str) -> Zone | None:
+    """Return the zone that a header states; None if it states none.
+
+    Examples
+    --------
+    >>> [zone_of(name).seconds(0.0) / 3600 for name in ("Date Time, GMT+02:00", "Time (UTC-5)", "Zeit MESZ")]
+    [-2.0, 5.0, -2.0]
+    >>> zone_of("Time (CST)").question
+    'CST may be more than one zone'
+    >>> zone_of("Timestamp") is None
+    True
+    """
+    for find in (_find_place, _find_offset, _find_words, _find_abbreviation, _find_question):
+        zone = find(header)
+        if zone is not None:
+            return zone
+    return None
+
+
+def _find_place(header: str) -> Zone | None:
+    place = _PLACE.search(header)
+    if place is None:
+        return None
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        return Zone(ZoneInfo(place[0]))
+    except (ZoneInfoNotFoundError, ValueError):
+        return Zone(UTC, f"the zone {place[0]} is not known")
+
+
+def _find_offset(header: str) -> Zone | None:
+    """Return the zone of GMT+02:00 or (-5); the minutes may be a tenth of an hour, as in 5.5."""
+    found = _OFFSET.search(header)
+    if found is None:
+        return None
+    minutes = found[3] or "0"
+    total = int(found[2]) * 60 + (int(minutes) if len(minutes) == 2 else 6 * int(minutes))
+    return Zone(timezone(timedelta(minutes=(-1 if found[1] in "-−" else 1) * min(total, 1439))))
+
+
+def _find_words(header: str) -> Zone | None:
+    hours = next((hours for words, hours in _WORDS.items() if words in header.lower()), None)
+    return None if hours is None else Zone(timezone(timedelta(hours=hours)))
+
+
+def _find_abbreviation(header: str) -> Zone | None:
+    words = re.findall(r"(?<![A-Za-z])[A-Z]{2,5}(?![A-Za-z])", header)
+    word = next((word for word in words if word in _HOURS), None)
+    if word is not None:
+        return Zone(timezone(timedelta(hours=_HOURS[word])))
+    return Zone(UTC) if re.search(r"(?i)utc|gmt(?![a-z])|zulu", header) else None
+
+
+def _find_question(header: str) -> Zone | None:
+    doubtful = _UNCERTAIN.search(header)
+    if doubtful is None:
+        return None
+    word = doubtful[0]
+    return Zone(UTC, f"{word} may be more than one zone" if word.isupper() else f"{word} time is no zone")
+
+
+def zone_named(code: str) -> Zone | None:
+    """Return the zone of a cell in a column of zones, such as EST, +02:00 or Europe/Berlin.
+
+    Examples
+    --------
+    >>> zone_named("CST").seconds(0.0), zone_named("-05:00").seconds(0.0), zone_named("boat")
+    (21600.0, 18000.0, None)
+    """
+    code = code.strip()
+    if code.upper() in _NORTH_AMERICA:
+        return Zone(timezone(timedelta(hours=_NORTH_AMERICA[code.upper()])))
+    found = zone_of(code) or zone_of(code.upper())
+    return None if found is None or found.question else found
+
+
+def split_zone(cell: str) -> tuple[str, Zone | None]:
+    """Return a time without the zone behind it, and that zone.
+
+    Examples
+    --------
+    >>> split_zone("14.07.2026 11:00 MESZ")[0], split_zone("07/14/26 11:00:00 AM")
+    ('14.07.2026 11:00', ('07/14/26 11:00:00 AM', None))
+    """
+    found = _AFTER.fullmatch(cell)
+    if found is None or found["zone"].upper() in ("AM", "PM", "A", "P"):
+        return cell, None
+    if found["zone"][0] in "-+−" and ":" not in found["time"]:
+        return cell, None  # 14-07-2026
+    zone = zone_of(found["zone"]) if len(found["zone"]) > 1 else Zone(UTC) if found["zone"] == "Z" else None
+    return (cell, None) if zone is None else (found["time"], zone)
