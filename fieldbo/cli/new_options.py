@@ -40,6 +40,13 @@ class Goal(StrEnum):
     maximise = "maximise"
 
 
+class Positive(StrEnum):
+    """Direction in which the values of a bathymetry grow."""
+
+    down = "down"
+    up = "up"
+
+
 class Pattern(StrEnum):
     """Arrangement of the sites of a place."""
 
@@ -172,6 +179,9 @@ class PlaceOptions(Options):
         "Zones to go around, such as a swimmers' zone. Repeat the option for several files.",
         metavar="FILE[:LAYER]",
     )
+    avoid_margin: str | None = _of_place(
+        'Distance to keep from points and lines among the zones, such as "10 m".  [default: only areas]'
+    )
     start: str | None = _of_place(
         "Start and home: latitude and longitude.  [default: the first reading]", metavar="LAT,LON"
     )
@@ -182,8 +192,17 @@ class PlaceOptions(Options):
     )
     pattern: Pattern | None = _of_place("Arrangement of the sites.  [default: square]")
     clearance: str | None = _of_place("Distance to keep from shores and from zones to avoid.  [default: 2 m]")
-    bathymetry: Path | None = _of_place(
-        "Depth of the bottom, as NetCDF or GeoTIFF in any CRS; it limits the sites."
+    bathymetry: str | None = _of_place(
+        "Depth of the bottom, as NetCDF, GeoTIFF or another grid in any CRS; it limits the sites. Name one "
+        "of several variables or bands after a colon.",
+        metavar="FILE[:VARIABLE]",
+    )
+    positive: Positive | None = _of_place(
+        "Direction in which the values of *--bathymetry* grow: *down* for depths, *up* for elevations.  "
+        "[default: as the file says]"
+    )
+    deepest: str | None = _of_place(
+        'Depth of the deepest water, such as "800 m".  [default: more than 500 m is an error]'
     )
     least_depth: str | None = _of_place("No sites where the water is shallower; needs *--bathymetry*.")
     depths: str | None = _of_place(

@@ -146,6 +146,7 @@ def _make_place(
     options: dict[str, Any] = {
         "outline": place.outline,
         "avoid": tuple(place.avoid or ()),
+        "avoid_margin": _measure("--avoid-margin", place.avoid_margin, *_LENGTH, assumed),
         "start": None if place.start is None else degrees(place.start, "--start"),
         "spacing": _measure("--spacing", place.spacing, *_LENGTH, assumed),
         "pattern": None if place.pattern is None else place.pattern.value,
@@ -154,6 +155,8 @@ def _make_place(
         "stop_s": _measure("--stop", place.stop, *_TIME, assumed),
         "crs": place.crs,
         "bathymetry": place.bathymetry,
+        "positive": None if place.positive is None else place.positive.value,
+        "deepest": _measure("--deepest", place.deepest, *_LENGTH, assumed),
         "least_depth": _measure("--least-depth", place.least_depth, *_LENGTH, assumed),
         "depths": None if place.depths is None else numbers(place.depths, "--depths"),
     }

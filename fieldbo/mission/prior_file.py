@@ -25,6 +25,7 @@ from fieldbo.mission.world_file import load_world
 from fieldbo.record.record import Record
 from fieldbo.record.store import changed_files, readings_in, record_file
 from fieldbo.world.fields.base import inside
+from fieldbo.world.grids import copies_of
 from fieldbo.world.raster import read_mean
 from fieldbo.world.world import World
 
@@ -226,7 +227,7 @@ def pinned(mission: Mission) -> tuple[dict[str, Any], dict[str, bytes]]:
                 fix="run it without a folder: fieldbo.run(mission)",
             )
         name = MEAN + prior.mean.file.suffix.lower()
-        files[name] = prior.mean.file.read_bytes()
+        files |= copies_of(prior.mean.file, MEAN)
         table["mean"] = {"file": name} | ({"value": prior.mean.value} if prior.mean.value else {})
     return {**settings, "prior": table}, files
 

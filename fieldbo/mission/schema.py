@@ -169,6 +169,19 @@ class GridFile(_Domain):
     """Coordinate reference system of the horizontal axes, for example EPSG:28992."""
 
 
+class BathymetryFile(Table):
+    """The depth of the bottom, with what its file leaves open."""
+
+    file: str
+    """NetCDF, GeoTIFF or other grid in the world's folder."""
+    value: str | None = None
+    """Variable or band that holds the depth; by default the only one."""
+    positive: Literal["down", "up"] | None = None
+    """Direction in which the values grow: depths down, elevations up; by default as the file says."""
+    crs: str | None = None
+    """Coordinate reference system of a file that does not state its own; by default the world's."""
+
+
 class LatticeFile(Table):
     """Sites at a given spacing inside an outline on the Earth."""
 
@@ -180,6 +193,8 @@ class LatticeFile(Table):
     """GeoJSON file of the outline, which may have holes, in the world's folder."""
     avoid: str | None = None
     """GeoJSON file of zones that vehicles go around, in the world's folder."""
+    avoid_margin: PositiveFloat | None = None
+    """Distance to keep from points and lines among the zones, in metres; without it, they are an error."""
     spacing: PositiveFloat
     """Distance between neighbouring sites, in metres."""
     pattern: Literal["square", "hexagonal"] = "square"
@@ -188,7 +203,7 @@ class LatticeFile(Table):
     """Distance to keep from the outline and from zones to avoid, in metres."""
     depths: list[NonNegativeFloat] | None = Field(default=None, min_length=1)
     """Depths of the sites in metres, increasing: a third axis, depth, from 0 at the surface."""
-    bathymetry: str | None = None
+    bathymetry: str | BathymetryFile | None = None
     """NetCDF or GeoTIFF file of the depth of the bottom, or of its elevation, in the world's folder."""
     bottom_clearance: NonNegativeFloat = 0.0
     """Height above the bottom that sites at depths keep, in metres."""

@@ -16,6 +16,7 @@ from fieldbo.domain.axes import is_depth
 from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojected
 from fieldbo.domain.lattice import lattice
 from fieldbo.errors import InputError
+from fieldbo.mission.bathymetry import notes_on_depths
 from fieldbo.mission.layers import Layer
 from fieldbo.mission.new.mission import LevelSetMission, Threshold
 from fieldbo.mission.new.place import OPTIONS, Extent, Place, outline_of, place_of
@@ -30,7 +31,6 @@ from fieldbo.mission.new.writer import (
     shorten_names,
 )
 from fieldbo.mission.shapes import as_obstacles, as_outline
-from fieldbo.mission.world_file import notes_on_depths
 from fieldbo.tables.cleaning import Cleaning
 from fieldbo.tables.coordinates import Bounds
 from fieldbo.tables.readings import Readings
@@ -267,7 +267,10 @@ def make_world(name: str, survey: Survey, folder: Path | None = None, *, overwri
         survey = replace(survey, transform="log")
         about["about_table"] += (heavy,)
     if survey.extent is None:
-        return SurveyDraft.fitted(survey, taken.axes, readings, **about).write(*places)
+        extent = np.ptp(readings.sites, axis=0)
+        if survey.is_transect:
+            extent[1] = readings.sites[:, 1].max()  # from the surface on, as the world's
+        return SurveyDraft.fitted(survey, taken.axes, readings, extent, **about).write(*places)
     positions, depths = np.split(readings.sites, [2], axis=1)
     degrees = positions
     if survey.positions == "metres":
