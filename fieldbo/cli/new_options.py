@@ -54,9 +54,17 @@ class Pattern(StrEnum):
     hexagonal = "hexagonal"
 
 
-def _option(help: str, *, default: Any = None, metavar: str | None = None, panel: str | None = None) -> Any:
+def _option(
+    help: str,
+    *,
+    default: Any = None,
+    metavar: str | None = None,
+    panel: str | None = None,
+    flags: str | None = None,
+) -> Any:
     """Return a field of a group; with ``...`` as its default, the option has to be given."""
-    given = typer.Option(help=help, metavar=metavar, rich_help_panel=panel)
+    names = () if flags is None else (flags,)
+    given = typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel)
     return field(default=MISSING if default is ... else default, metadata={"option": given})
 
 
@@ -111,6 +119,24 @@ class TableOptions(Options):
         "Use *log* for skewed, positive values.  [default: *log* for a survey of heavy-tailed values]"
     )
     unit: str | None = _option("Unit of the value.  [default: that in the log, or 1]")
+    quantity: str | None = _option(
+        "Which quantity to read, of several in one column; it is then the column of the value."
+    )
+    layer: str | None = _option("Which layer, sheet, track or kind of message to read, of several in a file.")
+    track: Path | None = _option(
+        "Track with the positions of a log that has none: GPX, NMEA, the log of an autopilot, or a table."
+    )
+    track_offset: str | None = _option(
+        "What to add to the log's times to get the track's, such as \"-2 h\".", metavar="AMOUNT"
+    )
+    track_gap: str | None = _option(
+        "No positions between fixes of the track further apart than this.  [default: 30 s]", metavar="AMOUNT"
+    )
+    clean: bool | None = _option(
+        "Leave readings out that look wrong, or take them.  [default: ask]", flags="--clean/--keep"
+    )
+    low: float | None = _option("The least possible value; lower ones are left out.")
+    high: float | None = _option("The largest possible value; higher ones are left out.")
 
 
 class MissionOptions(Options):
