@@ -118,10 +118,10 @@ def _parse_shape(feature: Any, number: int, path: Path, margin: float | None, fi
             f"the feature is a {what}", expected="a Polygon or MultiPolygon", where=where, fix=fix
         )
     areas = [part for part in parts if isinstance(part, shapely.Polygon)]
-    for area in areas:
-        _check_valid(area, where)
     around_marks = [around(mark, margin, WGS84) for mark in marks if margin is not None]
     turned = [unrolled(area, where, where) for area in (*areas, *around_marks)]
+    for area in turned:  # across 180 degrees, edges cross unless longitudes are continuous
+        _check_valid(area, where)
     return Shape(name, _together(turned))
 
 
