@@ -362,6 +362,11 @@ def form_of(text: str) -> Form | None:
     return FORMS[min(found)[1]] if found else None
 
 
+def other_form_in(text: str, form: Form | None) -> Form | None:
+    """Return a form that lines among the readings of `form` begin; None if they begin no other one."""
+    return next((each for each in FORMS if each is not form and each.where(text) is not None), None)
+
+
 def apply_form(form: Form, sheet: Sheet) -> None:
     """Add to a sheet what its form says: units, roles, constant columns, offsets and missing values."""
     if form.named:

@@ -184,8 +184,11 @@ class Pattern:
         """Return whether a row has numbers, times and positions where most rows have them."""
         kinds = [(held(cells[i]), kind) for i, kind in self.holds.items() if i < len(cells)]
         known = [(own, kind) for own, kind in kinds if own != "nothing"]
+        if any("time" in pair and len({*pair}) == 2 for pair in known):
+            return False
         wrong = sum(own != kind for own, kind in known)
-        return 3 * wrong <= len(known) and len(cells) <= self.width
+        is_short = len(cells) < self.width and len(known) < 0.5 * self.usual
+        return 4 * wrong <= len(known) and len(cells) <= self.width and not is_short
 
     def begins(self, cells: Sequence[str]) -> bool:
         """Return whether a row is certainly a reading, so that the names must stand above it."""

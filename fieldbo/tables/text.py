@@ -10,7 +10,7 @@ from pathlib import Path
 from fieldbo.errors import InputError, counted
 from fieldbo.tables.cells import is_number
 from fieldbo.tables.decoding import decoded
-from fieldbo.tables.forms import PLAIN, VUSITU, Form, apply_form, form_of
+from fieldbo.tables.forms import PLAIN, VUSITU, Form, apply_form, form_of, other_form_in
 from fieldbo.tables.layout import Sheet, lay_out, names_between_blanks
 from fieldbo.tables.no_tables import refuse_no_table, refuse_prose
 from fieldbo.tables.quantities import choose_quantity
@@ -181,8 +181,8 @@ def _about_names(sheet: Sheet, first: int, *, in_comment: bool) -> list[str]:
 def _check_forms(sheet: Sheet, lines: Sequence[str], form: Form | None) -> None:
     """Raise an `InputError` if what stands among the readings begins a file of another form."""
     among = "\n".join(lines[line - 1] for line in sheet.others)
-    other = form_of(among) if among else None
-    if other is not None and other is not form:
+    other = other_form_in(among, form) if among else None
+    if other is not None:
         raise InputError(
             f"two files seem to be in one: {form.name if form else 'a table'} and {other.name}",
             expected="one table",
