@@ -670,6 +670,7 @@ def test_numbers_that_touch_each_other_are_split_by_the_width_of_columns():
         open_table(write(head + "\r\n".join([*rows, " 18.000 6.2", rows[0]]) + "\r\n", "lake.cnv"))
 
 
+@settings(max_examples=20)
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["delete", "twice", "cut", "mark"])), max_size=4)
 )
