@@ -31,7 +31,6 @@ from fieldbo.mission.new.writer import (
     shorten_names,
 )
 from fieldbo.mission.shapes import as_obstacles, as_outline
-from fieldbo.mission.world_file import notes_on_depths
 from fieldbo.tables.cleaning import Cleaning
 from fieldbo.tables.coordinates import Bounds
 from fieldbo.tables.readings import Readings
