@@ -118,8 +118,8 @@ def times_of(
     known = np.flatnonzero(np.isfinite(best)).tolist()
     alone = not any(":" in cell for cell in present) and not (best[known] % _DAY_S).any()
     offsets = all(row in zones or has_offset(cells[row]) for row in known)
-    for row, zone in zones.items():
-        best[row] = zone.seconds(best[row])
+    for row in zones.keys() & set(known):
+        best[row] = zones[row].seconds(best[row])
     return Times(best, "date" if alone else "instant", notes, undecided, offsets)
 
 
