@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.axes import Axis, is_depth, is_height
@@ -18,7 +19,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import WGS84, Georeference, reprojected
 from fieldbo.errors import InputError
 from fieldbo.mission.schema import PriorFile
-from fieldbo.tables.cleaning import SuspectReadingsError
+from fieldbo.tables.cleaning import SuspectReadingsError, clean, find_suspects
 from fieldbo.tables.columns import describe_columns
 from fieldbo.tables.joining import GAP_S
 from fieldbo.tables.marks import sentinel_doubts
@@ -27,6 +28,7 @@ from fieldbo.tables.pooling import MOST_READINGS
 from fieldbo.tables.readings import read_readings
 from fieldbo.tables.source import Opening
 from fieldbo.tables.survey import SurveyPoints, survey_points
+from fieldbo.tables.suspects import Track
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import IN_UTC, Times, column_of_time, times_in, times_of
 from fieldbo.tables.units import bare
@@ -225,8 +227,14 @@ def _read_table(log: Table, found: _Found, names: _Names, content: PriorFile, do
         raise InputError("every reading failed", expected="at least one value", where=str(log.path))
     axes = [along(log, column, axis) for column, axis in zip(found.columns, domain.axes, strict=True)]
     clock, about_time = _read_times(log, names.time)
+    positions = np.column_stack([axis.numbers for axis in axes])
+    cleaned: list[str] = []
+    if (names.noise, names.age) != ("noise_sd", "age_days"):  # else a run's copy of what was tested before
+        kept[kept], cleaned = _test(
+            log, positions[kept], table.values[kept], kept, names.value, content, domain
+        )
     return SurveyPoints(
-        positions=np.column_stack([axis.numbers for axis in axes])[kept],
+        positions=positions[kept],
         values=table.values[kept],
         times=None if clock is None else clock.seconds[kept],
         depths=None,
@@ -234,11 +242,41 @@ def _read_table(log: Table, found: _Found, names: _Names, content: PriorFile, do
         noise_sd=None if names.noise is None else log.numbers(names.noise)[kept],
         counts=np.ones(int(kept.sum()), dtype=np.int64),
         lines=tuple(log.lines[kept].tolist()),
-        notes=(*log.notes, *(note for axis in axes for note in axis.notes), *about_time),
+        notes=(*log.notes, *(note for axis in axes for note in axis.notes), *about_time, *cleaned),
         doubts=tuple(sentinel_doubts(table.values, names.value, log.missing)),
         dated=clock is not None and clock.absolute,
         undecided="" if clock is None else clock.undecided,
     )
+
+
+def _test(
+    log: Table,
+    positions: Array,
+    values: Array,
+    rows: NDArray[np.bool_],
+    value: str,
+    content: PriorFile,
+    domain: Domain,
+) -> tuple[NDArray[np.bool_], list[str]]:
+    """Return which of some rows (n,) of a table are kept of those that look wrong, and notes.
+
+    Only in space do neighbours tell: settings of a cell have none.
+    """
+    horizontal, upright = _directions(domain)
+    spatial = len(horizontal) <= 2 and len(upright) <= 1 and all(axis.unit == "m" for axis in domain.axes)
+    if not spatial:
+        return np.ones(len(values), dtype=bool), []
+    metres = np.zeros((len(values), 2))
+    metres[:, : len(horizontal)] = positions[:, horizontal]
+    depths = positions[:, upright[0]] if upright and is_depth(domain.axes[upright[0]].name) else None
+    suspects = find_suspects(
+        Track(metres, values, log.lines[rows], depths=depths),
+        value,
+        unit=log.units.get(value, ""),
+        low=content.low,
+        high=content.high,
+    )
+    return clean(suspects, len(values), content.cleaning, log, 1)
 
 
 def _find_positions(log: Table, content: PriorFile, domain: Domain) -> _Found:

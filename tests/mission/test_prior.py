@@ -212,6 +212,24 @@ def test_noise_grows_by_the_change_per_day_like_a_random_walk():
     np.testing.assert_allclose(prior_in("age_days = 4").noise_sds, 0.1)
 
 
+def test_earlier_readings_are_tested_against_each_other():
+    rows = [f"{x},{y},{x + y + 0.01 * (x * y % 3):.2f}" for y in range(0, 11, 2) for x in range(0, 11, 2)]
+    rows[16] = "8,4,99"
+    text = "\n".join(["x,y,level", *rows])
+    with pytest.raises(InputError, match="1 of 36 readings look wrong") as caught:
+        prior_in("age_days = 1", text)
+    assert "line 18: level 99, a spike" in str(caught.value)
+    assert 'cleaning = "clean" in [prior]' in str(caught.value)
+    cleaned = prior_in('age_days = 1\ncleaning = "clean"', text)
+    kept = prior_in('age_days = 1\ncleaning = "keep"', text)
+    assert (len(cleaned.values), len(kept.values)) == (35, 36)
+
+
+def test_what_a_run_keeps_of_its_earlier_readings_is_not_asked_about_again():
+    rows = [f"{x},{y},{99 if (x, y) == (8, 4) else x + y},0.1,1" for y in range(11) for x in range(11)]
+    assert len(prior_in("", "\n".join(["x,y,value,noise_sd,age_days", *rows])).values) == 121
+
+
 def test_a_noise_column_takes_precedence():
     rows = "x,y,value,noise_sd\n0,0,1,0.5\n5,5,2,0\n"
     assert prior_in("noise_sd = 3", rows).noise_sds.tolist() == [0.5, 0.0]
