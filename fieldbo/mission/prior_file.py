@@ -26,11 +26,12 @@ from fieldbo.record.readings import read_readings as read_record
 from fieldbo.record.record import Record
 from fieldbo.record.store import changed_files, record_file
 from fieldbo.tables.columns import describe_columns
+from fieldbo.tables.measures import along
 from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import read_readings
 from fieldbo.tables.survey import survey_points
 from fieldbo.tables.table import Table
-from fieldbo.tables.times import IN_UTC, column_of_time, has_offset, times_in, times_of
+from fieldbo.tables.times import IN_UTC, Times, column_of_time, times_in, times_of
 from fieldbo.tables.units import bare
 from fieldbo.world.fields.base import inside
 from fieldbo.world.raster import read_mean, value_column
@@ -297,16 +298,20 @@ def _take_from_table(log: Table, content: PriorFile, world: World) -> EarlierRea
     kept = np.isfinite(table.values)
     if not kept.any():
         raise InputError("every reading failed", expected="at least one value", where=str(path))
-    sites, lines = table.sites[kept], tuple(np.array(table.lines)[kept].tolist())
+    measured = [along(log, axis.name, axis) for axis in world.domain.axes]
+    sites = np.column_stack([each.numbers for each in measured])[kept]
+    lines = tuple(np.array(table.lines)[kept].tolist())
     sds = None
     if noise is not None:
         sds = log.numbers(noise)[kept]
     times, ages, undated = np.full(len(sites), np.nan), None, ""
-    notes: tuple[str, ...] = ()
+    notes = tuple(note for each in measured for note in each.notes)
     dated = _parse_dates(log) if "time" in columns else None
     if dated is not None:
-        times = dated[kept]
-        notes = () if all(map(has_offset, log.cells["time"])) else (IN_UTC,)
+        if dated.undecided and content.age_days is None:
+            raise _undecided(log, dated.undecided)
+        times = dated.seconds[kept]
+        notes += (*dated.notes, *(() if dated.offsets else (IN_UTC,)))
     elif "age_days" in columns:
         ages = log.numbers("age_days")[kept]
     elif "time" in columns:
@@ -339,6 +344,7 @@ def _take_from_log(log: Table, content: PriorFile, world: World) -> EarlierReadi
         value=_find_value(log, world),
         time=time,
         depth=_find_upright(log, domain.axes[upright[0]]) if upright else None,
+        upright=domain.axes[upright[0]] if upright else None,
         noise_sd=noise,
         channels=() if age is None else (age,),
         missing=content.missing,
@@ -353,12 +359,7 @@ def _take_from_log(log: Table, content: PriorFile, world: World) -> EarlierReadi
             fix="name numbers that stand for no value in [prior], or with --set prior.missing=[-9999]",
         )
     if points.undecided and content.age_days is None:
-        raise InputError(
-            points.undecided,
-            expected="dates that can be read in one way, such as 2026-08-05",
-            where=str(log.path),
-            fix="write the dates so, or give the age of all readings with --set prior.age_days=1",
-        )
+        raise _undecided(log, points.undecided)
     sites = np.zeros((len(points), domain.dimension))
     sites[:, list(georeference.axes)] = georeference.metres(np.column_stack([points.lat, points.lon]))
     if upright and points.depths is not None:
@@ -460,22 +461,36 @@ def seconds_of(text: str, where: str) -> float:
         ) from None
 
 
-def _parse_dates(log: Table) -> Array | None:
-    """Return the times (n,) in a table's column time in seconds since 1970; None if they have no dates."""
-    cells = log.cells["time"]
-    try:
-        return np.array([seconds_of(cell, log.place(row, "time")) for row, cell in enumerate(cells)])
-    except InputError:
-        if _has_dates(cells):
-            raise
+def _parse_dates(log: Table) -> Times | None:
+    """Return the times in a table's column time; None if they have no dates.
+
+    Raises
+    ------
+    InputError
+        A cell is no time.
+    """
+    times, cells = times_in(log, "time"), log.cells["time"]
+    if times is not None and not times.absolute:
         return None
+    wrong = [row for row, cell in enumerate(cells) if times is None and times_of([cell]) is None] or [0]
+    wrong = wrong if times is None else np.flatnonzero(~np.isfinite(times.seconds)).tolist()
+    if times is None or wrong:
+        raise InputError(
+            f"{cells[wrong[0]]!r} is not a time",
+            expected="a time like 2026-07-02T08:00:00+02:00; without an offset it is UTC",
+            where=log.place(wrong[0], "time"),
+        )
+    return times
+
+
+def _undecided(log: Table, question: str) -> InputError:
+    return InputError(
+        question,
+        expected="times that can be read in one way, such as 2026-08-05T10:00:00+02:00",
+        where=str(log.path),
+        fix="write them so, or give the age of all readings with --set prior.age_days=1",
+    )
 
 
 def _without_dates(column: str) -> str:
     return f"column {column} holds times without dates"
-
-
-def _has_dates(cells: Sequence[str]) -> bool:
-    """Return False if cells hold times of day, or seconds of a clock that does not count from 1970."""
-    found = times_of(cells)
-    return found is None or found.absolute

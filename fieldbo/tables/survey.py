@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError, counted
 from fieldbo.tables.coordinates import Bounds, read_degrees, swapped, unwrapped
 from fieldbo.tables.marks import sentinel_doubts
-from fieldbo.tables.measures import Length, Measured, kind_of, lengths_of
+from fieldbo.tables.measures import Measured, along, kind_of, lengths_of
 from fieldbo.tables.pooling import Pooled, joined, local_metres, thinned
 from fieldbo.tables.table import LEAST_READINGS, Table, fix_of_limit
 from fieldbo.tables.times import IN_UTC, Times, times_in
@@ -22,6 +23,7 @@ from fieldbo.tables.times import IN_UTC, Times, times_in
 _MANY = 0.05
 """Fraction of impossible positions above which something is wrong with the columns, not with single fixes."""
 
+_DEPTH = Axis("depth", "m", 0.0, 12_000.0)
 _ZERO = 1e-20
 """Degrees closer to 0 are none but a mark for a missing fix, such as -9.99e-29."""
 
@@ -99,6 +101,7 @@ def survey_points(
     y: str | None = None,
     time: str | None = None,
     depth: str | None = None,
+    upright: Axis | None = None,
     noise_sd: str | None = None,
     channels: Sequence[str] = (),
     missing: Sequence[float] = (),
@@ -128,6 +131,8 @@ def survey_points(
         column of dates and one of times of day are put together, whichever is named.
     depth : str, optional
         Column of the depth. Readings are pooled only at about the same depth.
+    upright : Axis, optional
+        The axis that `depth` lies along, whose unit and direction it gets; by default metres downwards.
     noise_sd : str, optional
         Column of the readings' standard deviations.
     channels : sequence of str
@@ -171,7 +176,8 @@ def survey_points(
     about_depth: tuple[str, ...] = ()
     if depth is not None:
         depth = log.column(depth, "--depth")
-        columns["depth"], about_depth = _read_lengths(log, depth, "depth")
+        _read_numbers(log, depth)  # checks its cells
+        columns["depth"], about_depth = along(log, depth, upright or _DEPTH)
     columns |= {f"channel {each}": _read_numbers(log, log.column(each, "--channel")) for each in channels}
     noise = None if noise_sd is None else _read_numbers(log, log.column(noise_sd, "--noise"))
     clock, about_time = _read_times(log, time)
@@ -281,7 +287,7 @@ def _read_positions(
     if x is not None:
         axes = {"x": x} if y is None else {"x": x, "y": y}
         names = {axis: log.column(name, f"--{axis}") for axis, name in axes.items()}
-        read = {axis: _read_lengths(log, name, kind_of(name)) for axis, name in names.items()}
+        read = {axis: _read_lengths(log, name) for axis, name in names.items()}
         return _Metres(
             {axis: numbers for axis, (numbers, _) in read.items()}, sum((n for _, n in read.values()), ())
         )
@@ -297,10 +303,10 @@ def _read_positions(
     return _Degrees(columns, (*y_read.notes, *x_read.notes), lat, lon)
 
 
-def _read_lengths(log: Table, name: str, kind: Length) -> Measured:
+def _read_lengths(log: Table, name: str) -> Measured:
     """Return a column of positions or depths (n,) in metres, and notes."""
     _read_numbers(log, name)  # checks its cells
-    return lengths_of(log, name, kind)
+    return lengths_of(log, name, kind_of(name))
 
 
 def _ask_about_marks(log: Table, names: Sequence[str | None]) -> list[str]:

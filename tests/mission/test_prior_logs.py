@@ -71,6 +71,17 @@ def test_readings_of_a_log_lie_at_their_depths(name):
     np.testing.assert_allclose(prior.sites, np.column_stack([METRES, [1.0, 4.5, 9.0]]), atol=0.01)
 
 
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [("Depth (ft)", [3.28, 13.12, 26.24]), ("depth_cm", ["99.9744", "399.8976", "799.7952"])],
+)
+def test_depths_in_other_units_are_converted(name, cells):
+    log(**{name: cells})
+    prior = prior_of("deep")
+    assert prior.sites[:, 2].tolist() == [0.999744, 3.998976, 7.997952]
+    assert f"log.csv: {name} is converted from {name[-3:].strip('_()')} to m" in prior.notes
+
+
 def test_a_cast_at_one_place_keeps_its_depths():
     log(lat=[LAT[0]] * 3, lon=[LON[0]] * 3, depth=[0.0, 3.0, 6.0])
     assert prior_of("deep").sites[:, 2].tolist() == [0.0, 3.0, 6.0]
