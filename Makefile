@@ -49,14 +49,14 @@ all-tests: .venv/.compiled
 	$(BIN)/python tests/shared/compile_loops.py
 	touch $@
 
-test-peers: .venv/.installed-peers .venv-ros/.installed .venv/.compiled   ## set up, and run missions against real robots' programs
+test-peers: .venv/.installed-peers .venv-ros/.installed .venv/.compiled   ## set up, run missions against real robots' programs, and open exports
 	+$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target test-peers-ros2 test-peers-others
 
 test-peers-ros2:
 	.venv-ros/bin/python -m pytest $(SIDE_BY_SIDE) tests/peers/test_ros2.py
 
 test-peers-others:
-	$(PYTEST) $(SIDE_BY_SIDE) tests/peers --ignore tests/peers/test_ros2.py
+	$(PYTEST) $(SIDE_BY_SIDE) tests/peers tests/peers/programs.py --ignore tests/peers/test_ros2.py
 
 docs: .venv/.installed-docs    ## build the documentation into build/docs/html, offline, warnings as errors
 	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -d $(DOCS)/doctrees docs $(DOCS)/html
@@ -132,6 +132,9 @@ clean:                         ## remove what this Makefile made; runs/ is yours
 	$(call INSTALL,.venv) --editable '.[dev,mqtt,mavlink]' --requirement tests/peers/requirements.txt
 	command -v mosquitto || PATH="$$PATH:/usr/sbin" command -v mosquitto || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq mosquitto'
 	command -v chromium || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq chromium'
+	for program in ogr2ogr gpsbabel ncwa cdo ncdump udunits2; do command -v $$program || exit 1; done && \
+	    /usr/bin/python3 -c 'import qgis' || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq \
+	    --no-install-recommends gdal-bin gpsbabel nco cdo netcdf-bin udunits-bin python3-qgis'
 	touch $@ .venv/.installed .venv/.installed-dev
 
 # ROS 2 fixes the versions of its own wheels, and so has an environment of its own.

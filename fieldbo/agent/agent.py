@@ -22,47 +22,34 @@ from fieldbo.agent.checks import (
     check_event,
     check_proposal,
     check_replayed,
-    corrected,
     correction,
     expected_cost,
-    same_readings,
-    vehicle_of,
     with_own_reasons,
 )
+from fieldbo.agent.events import repeats, take
 from fieldbo.agent.homewards import finish, finish_or_recharge, go_on_home, recharge
 from fieldbo.agent.phase import Phase, Turn
 from fieldbo.agent.state import WANTED, AgentState, Origin, origin_of, view_at_event, view_when_asked
-from fieldbo.agent.steering import completed, obey
+from fieldbo.agent.steering import completed
 from fieldbo.agent.stopping import awaits_fit, decided, goal_decides
 from fieldbo.belief.model import LEAST_READINGS
 from fieldbo.errors import InputError
 from fieldbo.messages import (
-    Answer,
     Command,
     Correction,
     EndReason,
     Event,
     Fitted,
-    GoHome,
-    Lost,
-    Observation,
     Order,
     Query,
     Recharge,
-    Rejected,
     Stop,
-    Telemetry,
-    order_number,
 )
 from fieldbo.mission.mission import Mission
 from fieldbo.policies.contract import Decision, Memory, State
 
 _AMID_INITIAL = (EndReason.STEP_LIMIT, EndReason.VEHICLE_LOST, EndReason.STOPPED_BY_OPERATOR)
 """Reasons that may end a vehicle's part before all initial readings were asked for."""
-
-
-_NEARER = 0.9
-"""A trip home that was cut short has not failed if less than this fraction of the way is left."""
 
 
 class Agent(AgentState):
@@ -425,42 +412,7 @@ class Agent(AgentState):
     @on_one_blas_thread
     def take(self, event: Event) -> None:
         """Take in what happened, as `tell` does, after `check` has passed it."""
-        vehicle = vehicle_of(event, self.issued)
-        self.online_model.rebuilt = False
-        if isinstance(event, Observation):
-            if (news := self._find_news(event)) is None:
-                return
-            event = news
-            self._take_observation(event)
-        elif isinstance(event, Rejected | Lost):
-            if event.order not in self.vehicles[vehicle].ledger_of(event.order).reserved:
-                return
-            self._take_failure(event)
-        elif isinstance(event, Telemetry):
-            self.vehicles[event.vehicle].heard(event)
-        elif isinstance(event, Command):
-            self.commands.append(event)
-            if not event.refused:
-                obey(self, event)
-            return  # policies see what follows from it
-        elif isinstance(event, Answer):
-            return  # what it amounts to comes from its vehicle
-        elif isinstance(event, Correction):
-            place, observation = corrected(self.history, event)
-            if same_readings(self.history[place], observation):
-                return
-            self.history[place] = observation
-            self.online_model.correct(observation)
-            self.failures.correct(observation)
-        else:
-            self.online_model.refit(event, self.asks)
-        self.history.append(event)
-        self._show(event, vehicle)
-
-    def _show(self, event: Event, vehicle: int) -> None:
-        """Let the policy learn of an event; what it would see is not computed for one that does not look."""
-        if self.mission.policy.observes:
-            self.memory = self.mission.policy.observe(self.seen(vehicle), self.memory, event)
+        take(self, event)
 
     def check(self, event: Event) -> None:
         """Check that an event can be taken in; change nothing.
@@ -471,12 +423,8 @@ class Agent(AgentState):
             As for `tell`.
         """
         world = self.mission.world
-        path = None if world.sensor.along is None or self._repeats(event) else world.cost.path
+        path = None if world.sensor.along is None or repeats(self, event) else world.cost.path
         check_event(event, self.issued, self.history, self.domain, self.vehicles, path=path)
-
-    def _repeats(self, event: Event) -> bool:
-        """Return whether an event is a part of an observation that was received before."""
-        return isinstance(event, Observation) and (event.order, event.part) in self.parts_seen
 
     def correct(self, order: str | int, value: float | None, reading: int | None = None) -> Correction:
         """Correct a wrong reading: the belief becomes the one that the right reading would have given.
@@ -532,91 +480,3 @@ class Agent(AgentState):
     def knows(self, event: Event) -> bool:
         """Return True if an event belongs to an order that this agent issued, or to no order at all."""
         return belongs(event, self.issued)
-
-    def _take_failure(self, event: Rejected | Lost) -> None:
-        order = self.issued[event.order].order
-        state, withdrawn = self.vehicles[order.vehicle], event.order in self.withdrawn
-        state.swap_refused |= isinstance(order, Recharge) and not withdrawn
-        if isinstance(event, Lost):
-            state.lose(event.order, sent=event.sent, at_s=event.time_s)
-            state.unsent_trips += isinstance(order, GoHome) and not event.sent
-            return
-        state.reject(event.order)
-        self.settled[event.order] = Rejected
-        if withdrawn:
-            return
-        state.home_tries += isinstance(order, GoHome)
-        if isinstance(order, Query) and not np.isnan(order.site).any():
-            self.pass_over(order.site)
-
-    def _find_news(self, event: Observation) -> Observation | None:
-        """Return what is new in an observation; None if nothing is."""
-        repeats = self._repeats(event)
-        if repeats and (not event.last or event.order in self.settled):
-            return None
-        if repeats:  # only now it says that it was the last part
-            return _without_readings(event)
-        late = self.settled.get(event.order) is Observation  # it settles nothing again
-        return replace(event, last=False) if late else event
-
-    def _take_observation(self, event: Observation) -> None:
-        order, number = self.issued[event.order].order, order_number(event.order)
-        state, withdrawn = self.vehicles[order.vehicle], event.order in self.withdrawn
-        lost = event.order in state.ledger_of(event.order).lost
-        before = state.position
-        state.observed(event, number)
-        if event.last:
-            state.still.done(order, event, state.ledger_of(event.order).entries[event.order].planned)
-        if event.last and isinstance(order, Recharge):
-            if event.complete:
-                state.renew(order.battery)
-            state.swap_refused |= not event.complete and not withdrawn
-        elif event.last and isinstance(order, GoHome):
-            if event.complete:
-                state.came_back(number)
-            far, left = state.return_cost(np.stack([before, state.position]))
-            state.home_tries += not (event.complete or withdrawn or left < _NEARER * far)
-        repeats = self._repeats(event)
-        self.parts_seen.add((event.order, event.part))
-        if event.last:
-            self.steps += isinstance(order, Query) and event.order not in self.settled
-            self.settled[event.order] = Observation
-        if event.order not in self.withdrawn and not repeats:
-            self.failures.take(event, in_vain=not lost and self._is_in_vain(event, order))
-        if not self.online_model.learn(event) and not repeats:
-            self._learn_nothing(event, order, lost=lost)
-
-    def _is_in_vain(self, event: Observation, order: Order) -> bool:
-        """Return whether a query was carried out, and none of its parts brought a reading."""
-        if not (event.last and event.complete and isinstance(order, Query)) or len(event.values):
-            return False
-        before = (e for e in self.history if isinstance(e, Observation) and e.order == event.order)
-        return not any(len(part.values) for part in before)
-
-    def _learn_nothing(self, event: Observation, order: Order, *, lost: bool) -> None:
-        """Pass over the place of unusable readings, and a site that gave none on two visits."""
-        if event.order in self.withdrawn:
-            return
-        on_the_way = self.mission.world.sensor.along is not None and not event.last
-        if len(event.sites) and not on_the_way:
-            self.pass_over(event.sites[-1])
-        if lost or not event.last or not isinstance(order, Query) or np.isnan(order.site).any():
-            return
-        site = int(self.domain.nearest(order.site))
-        if site in self.seen_in_vain:
-            self.pass_over(order.site)
-        self.seen_in_vain.add(site)
-
-
-def _without_readings(event: Observation) -> Observation:
-    """Return an observation that says only where its order ended, and when."""
-    nothing = event.values[:0]
-    return replace(
-        event,
-        sites=event.sites[:0],
-        values=nothing,
-        noise_variances=nothing,
-        times_s=nothing,
-        cost=0.0,
-        channels=None,
-    )

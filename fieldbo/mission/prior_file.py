@@ -22,9 +22,8 @@ from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior import Prior, aged
 from fieldbo.mission.schema import MeanFile, PriorFile
 from fieldbo.mission.world_file import load_world
-from fieldbo.record.readings import read_readings as read_record
 from fieldbo.record.record import Record
-from fieldbo.record.store import changed_files, record_file
+from fieldbo.record.store import changed_files, readings_in, record_file
 from fieldbo.tables.columns import describe_columns
 from fieldbo.tables.measures import along
 from fieldbo.tables.opening import open_table
@@ -149,7 +148,8 @@ def _is_run(path: Path) -> bool:
 def _take_from_run(path: Path, world: World) -> EarlierReadings:
     """Return what a run in a world with the same axes and the same quantity has read itself."""
     with Record(record_file(path)) as record:
-        readings, description, folder = read_record(record), record.description, record.file.parent
+        readings = readings_in(record.rows(), record.begun_utc)
+        description, folder = record.description, record.file.parent
         if record.loss:
             warnings.warn(record.loss, stacklevel=2)
     if changed := changed_files(folder / description["world"], description):

@@ -1,4 +1,4 @@
-"""The files of a run: the record with its tables and rows, its counter, the lock, and what must not change.
+"""The files of a run: its record, with tables, rows and readings; its counter and lock; what must not change.
 
 The latest rows of a record are in SQLite's write-ahead log. If that file is truncated, deleted or not copied,
 the rows before remain, and look complete. The counter, ``run.count`` next to ``run.sqlite``, tells: it holds
@@ -12,16 +12,19 @@ import json
 import os
 import sqlite3
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
+
+from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, RecordError, nearest
-from fieldbo.messages import Event, Order, from_plain
+from fieldbo.messages import Correction, Event, Observation, Order, from_plain
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -371,3 +374,55 @@ def changed_files(world: Path, description: Mapping[str, Any]) -> list[str]:
     """Return which files of a world's folder are not those that the description of a run has digests of."""
     now, then = digests(world), description.get("files", {})
     return [f"{world.name}/{name}" for name in then if is_hashed(name) and now.get(name) != then[name]]
+
+
+# -- the readings of a run ---------------------------------------------------------------------------------
+
+
+class RecordedReadings(NamedTuple):
+    """The n readings of a run that did not fail, as corrected since.
+
+    Attributes
+    ----------
+    sites : (n, d) array
+        Where they were really taken.
+    values, noise_sds : (n,) arrays
+        In the user's unit.
+    times_s : (n,) array
+        In seconds since 1970.
+    """
+
+    sites: Array
+    values: Array
+    noise_sds: Array
+    times_s: Array
+
+
+def readings_in(rows: Sequence[Row], begun_utc: str) -> RecordedReadings | None:
+    """Return the readings in all rows of a run, for another mission to begin with; None if it has none."""
+    seen = [event for event in _correct(rows) if len(event.values)]
+    if not seen or not (kept := np.isfinite(np.concatenate([event.values for event in seen]))).any():
+        return None
+    began_s = datetime.fromisoformat(begun_utc).timestamp()
+    times_s = np.concatenate([np.where(np.isfinite(e.times_s), e.times_s, 0.0) for e in seen])
+    return RecordedReadings(
+        np.concatenate([event.sites for event in seen])[kept],
+        np.concatenate([event.values for event in seen])[kept],
+        np.sqrt(np.concatenate([event.noise_variances for event in seen]))[kept],
+        began_s + times_s[kept],
+    )
+
+
+def _correct(rows: Sequence[Row]) -> list[Observation]:
+    """Return what an agent would know after these rows: each part once, with the values it has now."""
+    issued = {row.order for row in rows if row.kind in ORDERS}
+    known: dict[tuple[str, int], Observation] = {}
+    for row in rows:
+        if row.kind not in ("observation", "correction") or row.order not in issued:
+            continue  # an agent gets no event of an order that it never issued
+        event = row.message
+        if isinstance(event, Observation):
+            known.setdefault((event.order, event.part), event)
+        elif isinstance(event, Correction) and (before := known.get((event.order, event.part))):
+            known[event.order, event.part] = replace(before, values=event.values)
+    return list(known.values())

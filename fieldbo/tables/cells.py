@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from fieldbo.tables import units
+from fieldbo.tables.units import is_unit
 
 Holds = Literal["nothing", "number", "time", "position", "text"]
 
@@ -98,23 +98,23 @@ _WIDTH = re.compile(r"\d+[sndSND]")
 _PROCESSING = frozenset(
     ["smp", "avg", "min", "max", "tot", "std", "tmn", "tmx", "med", "cov", "wvc", "hst", "sample", "mom", ""]
 )
-_FORMATS = {
-    *("utc", "ts", "rn", "yyyy-mm-dd", "hh:mm:ss", "hh:mm", "dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy"),
-    "fraction",
-}
-"""What rows of units hold besides units."""
+_NO_UNITS = frozenset(
+    ["utc", "fraction", "ts", "rn", "1", "-", "none", "unitless", "yyyy-mm-dd", "hh:mm:ss", "hh:mm",
+     "dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy"]
+)  # fmt: skip
+"""What a line of units holds for columns that have none, in lower case."""
 
 
-def is_unit(cell: str) -> bool:
-    """Return whether a cell is a unit, or text in brackets.
+def may_be_unit(cell: str) -> bool:
+    """Return whether a cell of a line of units holds one: a unit, its absence, or text in brackets.
 
     Examples
     --------
-    >>> [is_unit(cell) for cell in ("(deg)", "1e-3", "mg/l", "Chl")]
+    >>> [may_be_unit(cell) for cell in ("(deg)", "1e-3", "mg/l", "Chl")]
     [True, True, True, False]
     """
     cell = cell.strip()
-    return _BRACKETED.fullmatch(cell) is not None or cell.lower() in _FORMATS or units.is_unit(cell)
+    return _BRACKETED.fullmatch(cell) is not None or cell.lower() in _NO_UNITS or is_unit(cell)
 
 
 def is_width(cell: str) -> bool:

@@ -19,6 +19,7 @@ OFFSETS = {
 }  # fmt: skip
 """Minutes from UTC of the time zones that archives and loggers abbreviate."""
 
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?")
 _MONTHS = "%b %d %Y %H:%M:%S"
 _2000 = datetime(2000, 1, 1, tzinfo=UTC)
 _1970 = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,15 +54,24 @@ def _float(cell: str) -> float | None:
         return None
 
 
-def set_offset(sheet: Sheet, offset: str) -> None:
-    """State an offset from UTC, such as ``-06:00`` or ``8:00``, as the unit of the column of times."""
+def read_offset(sheet: Sheet, offset: str) -> None:
+    """Give the times an offset that the header states: ``-06:00``, or ``8:00`` for ``+08:00``."""
     time = find(sheet, r"(?i)^date[ /]?time|^time")
-    if time is None:
-        return
-    hours, minutes = offset.lstrip("+-").split(":")
-    sheet.units[time] = f"UTC{'-' if offset.startswith('-') else '+'}{int(hours):02d}:{minutes}"
+    if time is not None:
+        hours, minutes = offset.lstrip("+-").split(":")
+        _set_offset(sheet, time, (int(hours) * 60 + int(minutes)) * (-1 if offset.startswith("-") else 1))
+        sheet.notes.append(f"times have the offset {offset} of the header")
+
+
+def _set_offset(sheet: Sheet, time: int, minutes: int) -> None:
+    """Write an offset behind times in ISO 8601; behind others, state it as the unit of their column."""
     sheet.roles[time] = "time"
-    sheet.notes.append(f"times are {sheet.units[time]}, as the header says")
+    cells = sheet.column(time)
+    if all(_ISO.fullmatch(cell) for cell in cells if cell):
+        sheet.units[time] = ""
+        sheet.replace(time, [f"{cell}{offset_of(minutes)}" if cell else "" for cell in cells])
+    else:
+        sheet.units[time] = f"UTC{offset_of(minutes)}"
 
 
 def add_fractions_of_seconds(sheet: Sheet) -> None:
@@ -78,21 +88,19 @@ def add_fractions_of_seconds(sheet: Sheet) -> None:
 
 
 def read_zone_in_name(sheet: Sheet) -> None:
-    """State the offset from UTC as the unit of the column of times: ``Date-Time (CEST)``, ``GMT -0700``."""
+    """Give times the offset in their column's name: ``Date Time, GMT-07:00``, ``Date-Time (CEST)``."""
     time = find(sheet, r"(?i)^Date[ -]Time")
     if time is None:
         return
     sheet.roles[time] = "time"
-    sheet.units[time] = ""
     name = sheet.names[time]
     found = re.search(r"(?:GMT|UTC)\s*([-+]?)(\d{1,2}):?(\d{2})?", name)
     zone = re.search(r"\b([A-Z]{1,4}T|ChST|UTC|GMT|Z)\b", name)
     if found:
-        minutes = int(found[2]) * 60 + int(found[3] or 0)
-        sheet.units[time] = f"UTC{offset_of(-minutes if found[1] == '-' else minutes)}"
+        _set_offset(sheet, time, (int(found[2]) * 60 + int(found[3] or 0)) * (-1 if found[1] == "-" else 1))
     elif zone and zone[1] in OFFSETS:
-        sheet.units[time] = f"UTC{offset_of(OFFSETS[zone[1]])}"
-        sheet.notes.append(f"{zone[1]} in {name!r} is {sheet.units[time]}")
+        _set_offset(sheet, time, OFFSETS[zone[1]])
+        sheet.notes.append(f"{zone[1]} in {name!r} is UTC{offset_of(OFFSETS[zone[1]])}")
     elif zone:
         raise InputError(
             f"the time zone {zone[1]} is not known",
@@ -179,7 +187,8 @@ def _times_of_scans(sheet: Sheet, start: datetime) -> list[str]:
 
 
 def _iso(at: datetime) -> str:
-    text = at.isoformat(timespec="milliseconds" if at.microsecond else "seconds")
+    at += timedelta(microseconds=500)
+    text = at.isoformat(timespec="milliseconds" if at.microsecond >= 1000 else "seconds")
     return text.replace("+00:00", "Z")
 
 

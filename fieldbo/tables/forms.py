@@ -54,7 +54,7 @@ class Form:
     delimiter : str
         What separates cells, if it is not to be found out; ``"blanks"`` for any number of blanks.
     unit : str
-        The unit in a column's name, in its only group that is found. Empty: in brackets.
+        The unit in a column's name, as a group ``unit``, where it is not written as usual.
     no_units : tuple of str
         What stands in the line of units but is none.
     roles : dict of str to str
@@ -108,7 +108,6 @@ FORMS = (
         "YSI KorEXO",
         begins=r"^\W*KorEXO MEASUREMENT DATA FILE EXPORT"
         r"|^\W*Date \((MM/DD|DD/MM)/YYYY\)\W+Time \(HH:mm:ss\)",
-        unit=rf"\s{_YSI_UNITS}$",
         roles={
             **_PLACE,
             r"^Depth ": "depth",
@@ -125,7 +124,6 @@ FORMS = (
     Form(
         "In-Situ VuSitu",
         begins=r"^\W*(Location Properties|Report Properties|Instrument Properties)\W*$",
-        unit=r"\((?P<unit>[^()]*)\)(\s*\(\d+\))?$",
         roles={**_PLACE, r"^Depth ": "depth", r"^Marked$": "text"},
         offset=r"^\W*Time Offset\W+(?P<offset>[-+]?\d{1,2}:\d{2})",
         constants=(
@@ -137,7 +135,6 @@ FORMS = (
         "Onset HOBO",
         begins=r"^\W*Plot Title:|^.?(#|Record)?\W*Date[ -]Time( \(|, )(GMT|UTC|[A-Z]{2,4}\b)"
         r"|LGR S/N:|^Serial Number:\d+ --",
-        unit=r"^[^(]*?,\s*\(?(?P<unit>[^,()]+?)\)?\s*(\(.*)?$|\((?P<other>(?!LGR|SEN|LBL)[^()]*)\)",
         roles={
             r"^(#|Record)$": "count",
             r"^(Host Connect|Stopped|End Of File|EOF|Coupler|Button|Started|Bad Battery|Good Battery"
@@ -220,7 +217,6 @@ FORMS = (
         "Ocean Data View spreadsheet",
         begins=r"^//.*<(Encoding|Version>ODV|DataField|DataType|Creator)|^Cruise\tStation\tType\t",
         comment="//",
-        unit=r"\[(?P<unit>[^\]]*)\]",
         roles={
             r"^Longitude\b": "longitude",
             r"^Latitude\b": "latitude",
@@ -270,7 +266,7 @@ def apply_form(form: Form, sheet: Sheet) -> None:
         if sheet.units[i] in form.no_units:
             sheet.units[i] = ""
         if found and not sheet.units[i]:
-            sheet.units[i] = next((unit for unit in found.groupdict().values() if unit), "")
+            sheet.units[i] = found["unit"]
         role = next((role for pattern, role in form.roles.items() if re.search(pattern, name)), "")
         sheet.roles[i] = role
     sheet.missing |= {*form.missing, *_numbers_stated(form.missing_stated, sheet.above)}
@@ -280,7 +276,7 @@ def apply_form(form: Form, sheet: Sheet) -> None:
         _add_constant(constant, sheet)
     found = re.search(form.offset, sheet.above, re.MULTILINE) if form.offset else None
     if found:
-        steps.set_offset(sheet, found["offset"])
+        steps.read_offset(sheet, found["offset"])
     sheet.notes += form.notes
     for step in form.steps:
         step(sheet)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fieldbo.errors import InputError, counted
-from fieldbo.tables.cells import Holds, held, is_number, is_processing, is_unit, is_width, statistic_of
+from fieldbo.tables.cells import Holds, held, is_number, is_processing, is_width, may_be_unit, statistic_of
 from fieldbo.tables.rows import Row
+from fieldbo.tables.units import clean_unit
 
 _SAMPLE = 200
 _FULL = 0.6
@@ -19,7 +20,11 @@ _MOST_STATISTICS = 0.8
 _COMPASS = ("n", "se")  # which may be the names of stations
 _MEASURED = ("number", "time", "position")
 _WHERE_OR_WHEN = ("lat", "lon", "time", "date", "depth", "easting", "northing", "zeit", "datum", "x", "y")
-_BELOW: dict[str, Callable[[str], bool]] = {"units": is_unit, "widths": is_width, "processing": is_processing}
+_BELOW: dict[str, Callable[[str], bool]] = {
+    "units": may_be_unit,
+    "widths": is_width,
+    "processing": is_processing,
+}
 
 
 @dataclass
@@ -226,7 +231,7 @@ def lay_out(
     body = _readings(path, rows[first:], names, head, pattern, notes)
     line, cells = units or (0, [])
     return Sheet(
-        path, list(names[1]), names[0], body, list(map(_unbracketed, cells)), notes=notes, units_line=line
+        path, list(names[1]), names[0], body, list(map(clean_unit, cells)), notes=notes, units_line=line
     )
 
 
@@ -259,7 +264,7 @@ def _could_be_names(cells: Sequence[str], pattern: Pattern) -> bool:
 
 def _is_rule(cells: Sequence[str]) -> bool:
     """Return whether a row is a ruled line: ``-----,-----``."""
-    return not "".join(cells).strip(" -_=*~+#|\t")
+    return not "".join(cells).strip(" -_=*~+#|\t") and all(len(cell) > 2 for cell in cells if cell.strip())
 
 
 def _is_below(cells: Sequence[str], above: Sequence[str], pattern: Pattern) -> bool:
@@ -323,8 +328,12 @@ def _read_below(
         if kind == "units":
             units = rows[first]
         first += 1
+    while first < len(rows) - 1 and _is_rule(rows[first][1]):
+        first += 1
     if not below:
-        while first < len(rows) - 1 and not pattern.fits(rows[first][1]) and not statistic_of(rows[first][1]):
+        while first < len(rows) - 1 and not statistic_of(rows[first][1]):
+            if pattern.fits(rows[first][1]) and not _is_rule(rows[first][1]):
+                break
             if not units and not _is_rule(rows[first][1]) and not all(map(is_width, rows[first][1])):
                 units = rows[first]
             elif not _is_rule(rows[first][1]):
@@ -338,13 +347,8 @@ def _read_below(
 def _is_kind(kind: str, cells: Sequence[str], pattern: Pattern) -> bool:
     filled = [cell for cell in cells if cell.strip()]
     if kind == "units":
-        return not pattern.fits(cells) or all(map(is_unit, filled))
+        return not pattern.fits(cells) or all(map(may_be_unit, filled))
     return all(map(_BELOW[kind], filled))
-
-
-def _unbracketed(cell: str) -> str:
-    cell = cell.strip()
-    return cell[1:-1].strip() if cell[:1] + cell[-1:] in ("()", "[]", "{}", "<>") else cell
 
 
 def _readings(
@@ -353,13 +357,15 @@ def _readings(
     """Return the readings, without repeated headers, rows of statistics and comments, which `notes` list."""
     headers = {tuple(cell.strip() for cell in cells) for cells in (*head, names[1])}
     columns = tuple(cell.strip() for cell in names[1])
+    begins = {cells[0] for cells in headers}
     measured = tuple(pattern.holds)
     kept: list[Row] = []
     left_out: dict[str, list[int]] = {}
     odd: list[Row] = []  # rows that may belong to the header of a further session
     statistics = _statistics(path, rows, pattern)
     for at, (line, cells) in enumerate(rows):
-        plain = cells[0][:1] != "#" and all(i >= len(cells) or cells[i][:1] in _DIGITS for i in measured)
+        plain = cells[0][:1] != "#" and cells[0].strip() not in begins
+        plain = plain and all(i >= len(cells) or cells[i][:1] in _DIGITS for i in measured)
         label = statistics.get(at)
         if plain and not label and measured:
             kept += odd
@@ -399,7 +405,7 @@ def _statistics(path: Path, rows: Sequence[Row], pattern: Pattern) -> dict[int, 
     found = {at: label for at, (_, cells) in enumerate(rows) if (label := statistic_of(cells))}
     if len(found) > _MOST_STATISTICS * len(rows):
         kinds = {label for _, label, _ in found.values()}
-        if len(kinds) == 1:
+        if len(kinds) == 1 or not any(certain for *_, certain in found.values()):
             return {}
         line = rows[min(found)][0]
         raise InputError(

@@ -80,19 +80,20 @@ def refuse_no_table(path: Path, text: str) -> None:
         raise _refused(path, "JSON", _CSV)
 
 
-def refuse_prose(path: Path, rows: Sequence[Row]) -> None:
-    """Raise an `InputError` if rows, separated by blanks, are sentences rather than cells.
+def refuse_prose(path: Path, rows: Sequence[Row], delimiter: str | None) -> None:
+    """Raise an `InputError` if rows are sentences rather than cells.
 
     Raises
     ------
     InputError
-        Rows of more than a word have as many lengths as sentences do.
+        Hardly a word is a number and cells are long; or rows have as many lengths as sentences.
     """
-    lengths = Counter(len(cells) for _, cells in rows if len(cells) > 1)
-    alike = max(lengths.values(), default=len(rows))
-    words = [cell for _, cells in rows[:200] for cell in cells]
-    numbers = sum(cell[:1].isdigit() for cell in words)
-    if (len(rows) >= 3 and alike < 0.5 * len(rows)) or (len(words) >= 30 and numbers < 0.05 * len(words)):
+    cells = [cell for _, row in rows[:200] for cell in row if cell.strip()]
+    words = [word for cell in cells for word in cell.split()]
+    wordy = len(words) >= 20 and sum(word[:1].isdigit() for word in words) < 0.05 * len(words)
+    lengths = Counter(len(row) for _, row in rows if len(row) > 1)
+    ragged = len(rows) >= 3 and max(lengths.values(), default=len(rows)) <= 0.5 * len(rows)
+    if (wordy or ragged) if delimiter is None else (wordy and len(words) >= 4 * len(cells)):
         raise _refused(path, "text without columns", _CSV)
 
 

@@ -78,7 +78,9 @@ def choose_quantity(sheet: Sheet, quantity: str | None) -> None:
     name, value, unit, part = columns
     cells = [[""] * len(sheet.rows) if i is None else sheet.column(i) for i in (name, part, unit)]
     kinds = [_Kind(*each) for each in zip(*cells, strict=True)]
-    with_value = [kind for kind, cell in zip(kinds, sheet.column(value), strict=True) if cell]
+    with_value = [
+        kind for kind, cell in zip(kinds, sheet.column(value), strict=True) if cell[:1] not in ("", "<")
+    ]
     counts = Counter(kind for kind in with_value if kind.name)
     wanted = [kind for kind in counts if quantity is None or kind.is_called(quantity)]
     if len(wanted) != 1:
@@ -87,9 +89,8 @@ def choose_quantity(sheet: Sheet, quantity: str | None) -> None:
     # of a result below a limit, the unit may be missing
     same = [(k.name, k.part) == (kind.name, kind.part) and k.unit in ("", kind.unit) for k in kinds]
     if not all(same):
-        sheet.notes.append(
-            f"{counted(sum(same), 'row')} of {kind}; {counted(same.count(False), 'row')} of others left out"
-        )
+        others = counted(same.count(False), "row")
+        sheet.notes.append(f"{counted(sum(same), 'row')} of {kind}; {others} of others left out")
     sheet.keep(same)
     sheet.names[value] = kind.name
     sheet.units[value], sheet.roles[value] = kind.unit, "value"

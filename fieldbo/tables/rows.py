@@ -43,7 +43,7 @@ def delimiter_of(lines: Sequence[str]) -> str | None:
 
     Examples
     --------
-    >>> delimiter_of(["lat;chl", "47,1;3,5", "47,2;3,6"]), delimiter_of(["lat chl", "47.1 3"])
+    >>> delimiter_of(["lat;chl", "47,1;3,5", "47,2;3,6"]), delimiter_of(["lat chl", "47,1 3"])
     (';', None)
     """
     sample = _some(lines)
@@ -55,12 +55,15 @@ def delimiter_of(lines: Sequence[str]) -> str | None:
         if several:
             usual = max(several, key=lambda count: (several[count], count))
             found.append((several[usual], counts.index(usual), mark))
-    marked = [each for each in found if each[2] is not None]
+    marked = [each for each in found if each[2] is not None and each[0] >= min(2, 0.5 * len(sample))]
     if not marked:
         return None
     most = max(alike for alike, _, _ in marked)
-    best = [each for each in found if each[0] >= 0.5 * most and (each[2] is not None or each[0] >= most)]
-    return min(best, key=lambda each: (each[1], found.index(each)))[2]
+    best = [each for each in marked if each[0] >= 0.5 * most]
+    _, first, mark = min(best, key=lambda each: each[1])
+    blanks = next((alike for alike, at, each in found if each is None and at < first), 0)
+    named = sum(not cell.strip()[:1].isdigit() for cell in plain[first].split(mark))
+    return None if blanks >= most and named < len(plain[first].split(mark)) / 2 else mark
 
 
 def _some(lines: Sequence[str]) -> list[str]:

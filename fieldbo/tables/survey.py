@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError, counted
+from fieldbo.tables.cleaning import Cleaning, clean, find_suspects
 from fieldbo.tables.coordinates import Bounds, read_degrees, swapped, unwrapped
 from fieldbo.tables.marks import sentinel_doubts
 from fieldbo.tables.measures import Measured, along, kind_of, lengths_of
 from fieldbo.tables.pooling import Pooled, joined, local_metres, thinned
+from fieldbo.tables.suspects import Track
 from fieldbo.tables.table import LEAST_READINGS, Table, fix_of_limit
 from fieldbo.tables.times import IN_UTC, Times, times_in
 
@@ -109,13 +111,17 @@ def survey_points(
     spacing_m: float | None = None,
     tolerance_m: float = 1.0,
     pooled_above: int = 0,
+    cleaning: Cleaning = "ask",
+    low: float | None = None,
+    high: float | None = None,
     least: int = LEAST_READINGS,
 ) -> SurveyPoints:
     """Return the points of a survey, with positions in degrees (`lat`, `lon`) or metres (`x`, perhaps `y`).
 
-    Rows without a position or value, and without a fix (0, 0), are left out. Readings that follow each other
-    within half a spacing are pooled into their mean, and so are stations at the same position. Whatever is
-    done is in the `notes`.
+    Rows without a position or value, and without a fix (0, 0), are left out. Readings that look wrong next to
+    the others (`fieldbo.tables.cleaning`) are asked about. Readings that follow each other within half a
+    spacing are pooled into their mean, and so are stations at the same position. Whatever is done is in the
+    `notes`.
 
     Parameters
     ----------
@@ -149,6 +155,12 @@ def survey_points(
     pooled_above : int
         Readings are pooled only if there are more than this. `fieldbo.tables.pooling.MOST_READINGS` keeps a
         small table as it is.
+    cleaning : {"ask", "clean", "keep"}
+        What to do with readings that look wrong: raise an error that lists them, leave them out, or take
+        them.
+    low, high : float, optional
+        The least and the largest value that is possible; readings beyond are left out. By default known
+        limits of temperature, salinity, oxygen and pH count, and readings beyond look wrong.
     least : int
         Fewest rows that must be usable.
 
@@ -157,6 +169,8 @@ def survey_points(
     InputError
         A column is missing or holds something else, positions are impossible, values are limits of detection,
         or fewer than five readings are left.
+    SuspectReadingsError
+        Readings look wrong, and `cleaning` is "ask".
 
     Examples
     --------
@@ -186,6 +200,7 @@ def survey_points(
     doubts = _ask_about_marks(log, [value, depth, noise_sd, *channels])
     reasons = where.reasons(log, bounds, doubts) | {
         f"without a number for {value}": ~np.isfinite(columns["value"]),
+        **_beyond(columns["value"], value, low, high),
         "without a depth": ~np.isfinite(columns.get("depth", np.zeros(len(log)))),
         "without a noise of at least 0": ~((np.zeros(len(log)) if noise is None else noise) >= 0),
     }
@@ -196,6 +211,21 @@ def survey_points(
         order, sorting = _sort_by_time(clock.seconds, order)
         notes += sorting
     metres, wrapping = where.metres(order)
+    if not doubts:
+        depths = columns["depth"][order] if "depth" in columns else None
+        times = None if clock is None else clock.seconds[order]
+        track = Track(metres, columns["value"][order], log.lines[order], times, depths)
+        suspects = find_suspects(
+            track,
+            value,
+            unit=log.units.get(value, ""),
+            low=low,
+            high=high,
+            positions={name: [log.cells[name][row] for row in order] for name in where.names},
+            depth=depth or "",
+        )
+        kept, cleaned = clean(suspects, len(order), cleaning, log, least)
+        order, metres, notes = order[kept], metres[kept], [*notes, *cleaned]
     rows = Pooled.rows(
         {name: column[order] for name, column in columns.items()},
         metres,
@@ -225,9 +255,10 @@ def survey_points(
 
 
 class _Metres(NamedTuple):
-    """Positions in metres, by the axis, and what was done to them."""
+    """Positions in metres, by the axis, the names of their columns in the log, and what was done to them."""
 
     columns: dict[str, Array]
+    names: tuple[str, ...]
     notes: tuple[str, ...]
 
     def reasons(self, log: Table, bounds: Bounds | None, doubts: list[str]) -> dict[str, NDArray[np.bool_]]:
@@ -242,12 +273,11 @@ class _Metres(NamedTuple):
 
 
 class _Degrees(NamedTuple):
-    """Positions in degrees, by the axis, what was done to them, and the names of their columns."""
+    """Latitudes and longitudes, by the axis, the names of their columns, and what was done to them."""
 
     columns: dict[str, Array]
+    names: tuple[str, str]
     notes: tuple[str, ...]
-    lat: str
-    lon: str
 
     def reasons(self, log: Table, bounds: Bounds | None, doubts: list[str]) -> dict[str, NDArray[np.bool_]]:
         """Return which rows (n,) have no usable position, by the reason.
@@ -259,14 +289,14 @@ class _Degrees(NamedTuple):
         InputError
             More than a few positions are none on the globe.
         """
-        y, x = self.columns["lat"], self.columns["lon"]
+        (y, x), (lat, lon) = (self.columns["lat"], self.columns["lon"]), self.names
         placed = np.isfinite(y) & np.isfinite(x)
         doubt = swapped(y[placed], x[placed], bounds)
         if doubt is not None:
-            doubts.append(f"{doubt}; is --lat {self.lon!r} --lon {self.lat!r} right?")
+            doubts.append(f"{doubt}; is --lat {lon!r} --lon {lat!r} right?")
         impossible = (np.abs(y) > 90) | (np.abs(x) > 360)
         if doubt is None:
-            _check_possible(log, y, x, impossible, self.lat, self.lon)
+            _check_possible(log, y, x, impossible, lat, lon)
         return {
             "without a position": ~placed,
             "without a fix (position 0, 0)": (np.abs(y) < _ZERO) & (np.abs(x) < _ZERO),
@@ -285,11 +315,12 @@ def _read_positions(
 ) -> _Metres | _Degrees:
     """Return the positions of a log, in degrees or in metres."""
     if x is not None:
-        axes = {"x": x} if y is None else {"x": x, "y": y}
-        names = {axis: log.column(name, f"--{axis}") for axis, name in axes.items()}
-        read = {axis: _read_lengths(log, name) for axis, name in names.items()}
+        given = {"x": x} if y is None else {"x": x, "y": y}
+        axes = {axis: log.column(name, f"--{axis}") for axis, name in given.items()}
+        read = {axis: _read_lengths(log, name) for axis, name in axes.items()}
+        numbers = {axis: each.numbers for axis, each in read.items()}
         return _Metres(
-            {axis: numbers for axis, (numbers, _) in read.items()}, sum((n for _, n in read.values()), ())
+            numbers, tuple(axes.values()), tuple(note for each in read.values() for note in each.notes)
         )
     if lat is None or lon is None:
         raise InputError(
@@ -300,7 +331,7 @@ def _read_positions(
     lat, lon = log.column(lat, "--lat"), log.column(lon, "--lon")
     y_read, x_read = read_degrees(log, lat, "latitude"), read_degrees(log, lon, "longitude")
     columns = {"lat": y_read.numbers, "lon": x_read.numbers}
-    return _Degrees(columns, (*y_read.notes, *x_read.notes), lat, lon)
+    return _Degrees(columns, (lat, lon), (*y_read.notes, *x_read.notes))
 
 
 def _read_lengths(log: Table, name: str) -> Measured:
@@ -313,6 +344,16 @@ def _ask_about_marks(log: Table, names: Sequence[str | None]) -> list[str]:
     """Return a question for each number in columns that may stand for no value."""
     columns = [log.column(name) for name in names if name is not None]
     return [doubt for name in columns for doubt in sentinel_doubts(log.numbers(name), name, log.missing)]
+
+
+def _beyond(values: Array, name: str, low: float | None, high: float | None) -> dict[str, NDArray[np.bool_]]:
+    """Return which rows (n,) have a value below `low` or above `high`, by the reason."""
+    beyond: dict[str, NDArray[np.bool_]] = {}
+    if low is not None:
+        beyond[f"with {name} below {low:g}"] = values < low
+    if high is not None:
+        beyond[f"with {name} above {high:g}"] = values > high
+    return beyond
 
 
 def _read_numbers(log: Table, name: str) -> Array:

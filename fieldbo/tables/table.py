@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, counted
-from fieldbo.tables.cells import MISSING
-from fieldbo.tables.text import Row, Text, is_number, read_text
+from fieldbo.tables.cells import MISSING, is_number
+from fieldbo.tables.rows import Row
+from fieldbo.tables.text import Text, read_text
 from fieldbo.tables.units import clean_unit, short_names, unit_of
 
 LEAST_READINGS = 5

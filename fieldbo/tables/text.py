@@ -17,8 +17,6 @@ from fieldbo.tables.quantities import choose_quantity
 from fieldbo.tables.rows import Row, delimiter_of, separator_of, split_rows, with_points
 from fieldbo.tables.vusitu import BEGINS, rows_of
 
-__all__ = ["Row", "Text", "is_number", "read_text"]
-
 _COMMENTS = ("#", "%", "//")
 _MOST_COMMENTS = 500
 
@@ -143,8 +141,8 @@ def _read_table(path: Path, text: str, form: Form | None) -> Sheet:
     rows = split_rows(path, lines[start:], delimiter, start + 1)
     if not rows:
         raise InputError("the file has no readings", expected="a line per reading", where=str(path))
-    if delimiter is None and form is None:
-        refuse_prose(path, rows)
+    if form is None:
+        refuse_prose(path, rows, delimiter)
     notes = [] if text.endswith("\n") else _leave_cut_line_out(rows)
     below, name = (form.below, form.name) if form else ((), "")
     if form and form.header:

@@ -18,7 +18,7 @@ from fieldbo.messages import Correction, Event, GoHome, Lost, Observation, Order
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.dialogue import number_in
-from fieldbo.vehicles.remote.goals import Goals
+from fieldbo.vehicles.remote.orders import Goals
 from fieldbo.vehicles.typed_places import listed, typed_places
 from fieldbo.world.world import World
 

@@ -20,8 +20,8 @@ from fieldbo.policies.baselines import Random
 from fieldbo.testing import small_mission, small_world
 from fieldbo.vehicles.base import Simulated
 from fieldbo.vehicles.remote.arrival import ArrivalDetector
-from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.remote.link import Goal, GoalResult, PositionReport, Reading
+from fieldbo.vehicles.remote.orders import Goals
 from fieldbo.vehicles.remote.settings import Arrival
 
 PILLAR = Obstacle("pillar", (2.0, 2.0), (8.0, 8.0))

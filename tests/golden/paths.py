@@ -47,7 +47,7 @@ from fieldbo.record.store import ORDERS
 from fieldbo.runs.loop import Interrupted
 from fieldbo.runs.replay import mission_of
 from fieldbo.vehicles.simulators import KINDS
-from fieldbo.vehicles.simulators.faults import form
+from fieldbo.vehicles.simulators.trips import form
 
 FILE = Path(__file__).with_name("paths.json")
 ELSEWHERE = Path(__file__).with_name("paths_elsewhere.json")

@@ -290,6 +290,7 @@ def test_the_classes_of_a_geotiff_have_names_and_few_entries_in_a_legend(square,
     export(square, ["geotiff"], tmp_path)
 
     names = ["below", "above", "not inspected"]
+    assert (tmp_path / "class.tif.aux.xml").read_text().startswith("<PAMDataset>"), "GDAL does not read it"
     band = ET.parse(tmp_path / "class.tif.aux.xml").getroot().find("PAMRasterBand[@band='1']")
     assert [name.text for name in band.findall("CategoryNames/Category")] == names
     rows = band.findall("GDALRasterAttributeTable/Row")
@@ -853,7 +854,10 @@ def test_the_netcdf_map_of_a_grid_opens_in_a_gis(square, tmp_path):
 
 @pytest.mark.parametrize(("name", "last"), [("square", "east north"), ("bay", "latitude longitude altitude")])
 def test_gdal_can_make_points_of_a_trajectory_in_its_crs(name, last, request, tmp_path):
-    """GDAL takes the last coordinates that a variable names, and the CRS of the first variable."""
+    """GDAL takes the last coordinates and the CRS of the first variable.
+
+    The last are for GDAL 3.6 those that the variables name last, and for GDAL 3.10 those last in the file.
+    """
     export(request.getfixturevalue(name), ["netcdf"], tmp_path)
 
     with xarray.open_dataset(tmp_path / "trajectory.nc", engine="scipy", decode_coords=False) as data:
@@ -862,6 +866,7 @@ def test_gdal_can_make_points_of_a_trajectory_in_its_crs(name, last, request, tm
         assert {"order", "value", "noise_sd", "cost", "time_s"} <= set(located)
         assert all(text.startswith("trajectory time ") and text.endswith(last) for text in located.values())
         assert all(along[name].attrs["grid_mapping"] == "crs" for name in located)
+        assert " ".join(along).endswith(last)
         crs = CRS.from_cf(data["crs"].attrs)
     assert crs == CRS.from_user_input(UTM if name == "square" else 4326)
 

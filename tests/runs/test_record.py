@@ -25,10 +25,9 @@ from fieldbo.messages import (
 )
 from fieldbo.record import record as record_module
 from fieldbo.record import store as file_module
-from fieldbo.record.readings import read_readings
 from fieldbo.record.record import Record
 from fieldbo.record.snapshot import snapshot
-from fieldbo.record.store import Counter
+from fieldbo.record.store import Counter, readings_in
 
 
 def observation(order, part=0):
@@ -218,7 +217,7 @@ WRITER = """
 import os, sys
 from pathlib import Path
 from fieldbo.messages import Query
-from fieldbo.record.readings import read_readings
+from fieldbo.record.store import readings_in
 from fieldbo.record.record import Record
 record = Record.create(Path(sys.argv[1]), "run", {"seed": 7})
 for n in range(20):
@@ -586,7 +585,7 @@ BUSY = """
 import sys
 from pathlib import Path
 from fieldbo.messages import Query
-from fieldbo.record.readings import read_readings
+from fieldbo.record.store import readings_in
 from fieldbo.record.record import Record
 with Record.create(Path(sys.argv[1]), "run", {}) as record:
     for n in range(1500):
@@ -707,15 +706,15 @@ def test_a_run_name_that_sqlite_can_not_store_is_rejected(tmp_path):
 def test_the_readings_of_a_record_are_those_that_an_agent_would_know(tmp_path):
     failed = replace(observation("run/1"), values=[np.nan])
     with Record.create(tmp_path / "run.sqlite", "run", {}) as record:
-        assert read_readings(record) is None
+        assert readings_in(record.rows(), record.begun_utc) is None
         for number in range(2):
             record.order(Query([0.0, 0.0], id=f"run/{number}"))
         record.events([observation("run/7"), failed])  # the first is of an order that is not on record
-        assert read_readings(record) is None
+        assert readings_in(record.rows(), record.begun_utc) is None
         record.events([observation("run/0"), replace(observation("run/0"), values=[9.0])])
         record.event(replace(observation("run/0", part=1), sites=[[3.0, 4.0]]))
         record.event(Correction("run/0", 0, [0.75]))
-        readings = read_readings(record)
+        readings = readings_in(record.rows(), record.begun_utc)
     assert readings.values.tolist() == [0.75, 0.5]
     assert readings.sites.tolist() == [[1.0, 2.0], [3.0, 4.0]]
     assert readings.noise_sds.tolist() == [0.1, 0.1]

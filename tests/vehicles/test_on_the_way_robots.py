@@ -22,8 +22,8 @@ from fieldbo.vehicles.remote.link import GoalResult
 from fieldbo.vehicles.remote.remote import Remote
 from fieldbo.vehicles.remote.settings import Arrival, Reports, VehicleFile, Watch
 from fieldbo.vehicles.simulators import Robot
-from fieldbo.vehicles.simulators.faults import Fault
 from fieldbo.vehicles.simulators.mqtt import result_body
+from fieldbo.vehicles.simulators.trips import Fault
 
 SETTINGS = VehicleFile(format=1, link={"kind": "direct"}, watch=Watch(silence_s=5.0))
 

@@ -7,8 +7,8 @@ of QGIS: without it, a legend would list all 256 colours of the palette.
 
 ``map.nc`` is the one of the run folder. ``trajectory.nc`` holds the readings in the order of arrival, as a
 CF discrete sampling geometry: variables along ``obs``, with time and place as coordinates, also in degrees if
-the origin of the domain is known. GDAL makes points of it: of the last pair of coordinates that each variable
-names, in the CRS of the first variable.
+the origin of the domain is known. GDAL makes points of it, of the last pair of coordinates, in the CRS of the
+first variable. The last is for GDAL 3.6 that in the attribute ``coordinates``, for 3.10 that in the file.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _names_for_gdal(classes: _Classes) -> bytes:
         row = added(table, "Row", index=str(index))
         added(row, "F", str(value))
         added(row, "F", words)
-    return encoded(root)
+    return encoded(root).partition(b"\n")[2]  # GDAL ignores a file that begins with an XML declaration
 
 
 def _style_for_qgis(classes: _Classes) -> bytes:
@@ -315,13 +315,14 @@ def trajectory(run: Recorded) -> xarray.Dataset:
         degrees = run.ground.geodetic(run.result.sites)
         for j, (name, cf) in enumerate(_GEODETIC.items()):
             variables[name] = "obs", degrees[:, j], cf
-        # Those in the CRS of the file come last, and heights after depths.
+        # Those in the CRS of the file come last, and heights after depths: see the top.
         mapped = () if domain.georeference is None else domain.georeference.axes
         beside = [name for j, name in enumerate(places) if j not in mapped]
         places = [*beside, *_GEODETIC, *(places[j] for j in mapped)]
         crs = crs or "EPSG:4326"
+    others = [name for name in variables if name not in places]
     data = xarray.Dataset(
-        variables,
+        {name: variables[name] for name in (*others, *places)},
         attrs={
             "Conventions": "CF-1.11",
             "featureType": "trajectory",
@@ -373,6 +374,7 @@ def _attributes(run: Recorded, axes: list[str]) -> dict[str, dict[str, Any]]:
             "long_name": "time of the reading",
             "units": f"seconds since {began}",
             "calendar": "standard",
+            "units_metadata": "leap_seconds: none",
             "axis": "T",
         },
         # No units attribute: CF has none for costs such as EUR.

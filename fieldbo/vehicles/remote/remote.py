@@ -35,7 +35,6 @@ from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.base import Vehicle
 from fieldbo.vehicles.remote.arrival import ArrivalDetector, OnTheWayCollector
 from fieldbo.vehicles.remote.contact import POLL_S, Contact, Readiness
-from fieldbo.vehicles.remote.goals import Goals
 from fieldbo.vehicles.remote.link import (
     BatteryReport,
     ChannelReport,
@@ -50,6 +49,7 @@ from fieldbo.vehicles.remote.link import (
     Report,
     Unreachable,
 )
+from fieldbo.vehicles.remote.orders import Goals
 from fieldbo.vehicles.remote.progress import Entry, OrderBook, Progress
 from fieldbo.vehicles.remote.reports import ReportFilter
 from fieldbo.vehicles.remote.settings import VehicleFile

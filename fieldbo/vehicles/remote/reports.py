@@ -31,7 +31,7 @@ from fieldbo.messages import (
 from fieldbo.mission.mission import Mission
 from fieldbo.vehicles.remote.gauge import BatteryGauge
 from fieldbo.vehicles.remote.link import BatteryReport, GoalResult
-from fieldbo.vehicles.remote.prices import Prices
+from fieldbo.vehicles.remote.orders import Prices
 from fieldbo.vehicles.remote.progress import Entry, Leg, OrderBook, Progress
 from fieldbo.vehicles.remote.settings import VehicleFile
 from fieldbo.vehicles.remote.track import Track

@@ -11,8 +11,8 @@ is where the domain lies (or None), and ``say(line)`` prints a line. The functio
 """
 
 from fieldbo.mission.kinds import Registry
-from fieldbo.vehicles.simulators.faults import KINDS, Fault, Schedule
 from fieldbo.vehicles.simulators.robot import Robot
+from fieldbo.vehicles.simulators.trips import KINDS, Fault, Schedule
 
 ROBOTS = Registry(
     "robot",

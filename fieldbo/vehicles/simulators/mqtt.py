@@ -34,8 +34,7 @@ from fieldbo.vehicles.remote.link import (
     PositionReport,
     Report,
 )
-from fieldbo.vehicles.simulators.planner_watch import PlannerWatch
-from fieldbo.vehicles.simulators.robot import Robot
+from fieldbo.vehicles.simulators.robot import PlannerWatch, Robot
 
 _TICK_S = 0.02
 

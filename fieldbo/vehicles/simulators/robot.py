@@ -11,8 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,11 +27,10 @@ from fieldbo.vehicles.remote.link import (
     GoalRejected,
     GoalResult,
     PositionReport,
-    Reading,
     Report,
 )
-from fieldbo.vehicles.simulators.faults import Fault, Schedule
-from fieldbo.world.world import ReadOnTheWay, World, driven
+from fieldbo.vehicles.simulators.trips import Fault, Schedule, Trip
+from fieldbo.world.world import World, driven
 
 _REPORT_S = 0.1
 """Interval of position and battery reports, by this machine's clock."""
@@ -42,38 +40,6 @@ _NEAR = 1e-3
 
 _NEXT_TARGET_S = 0.8
 """How long a robot that streams waits for another target before it samples, by this machine's clock."""
-
-
-@dataclass
-class _Leg:
-    """A goal under way: first the robot travels, then it samples. Times are on the robot's clock.
-
-    `reported` readings on the way were sent already: as parts with their cost and time, or one by one by a
-    robot that `streams`.
-    """
-
-    goal: Goal
-    number: int
-    path: Array
-    began_s: float
-    travel_s: float
-    sampling_s: float
-    travel: float
-    sampling: float
-    end: Array
-    pause_s: float
-    on_the_way: ReadOnTheWay
-    streams: bool
-    paid: float = 0.0
-    passed: int = 0
-    parts: int = 0
-    reported: int = 0
-    reported_cost: float = 0.0
-    reported_s: float = 0.0
-
-    @property
-    def ends_s(self) -> float:
-        return self.began_s + self.travel_s + self.pause_s + self.sampling_s
 
 
 class Robot:
@@ -133,7 +99,7 @@ class Robot:
         self.reading = math.nan
         self._faults = {(fault.kind, fault.goal): fault for fault in faults}
         self._rate = 1.0  # of the battery's drain
-        self._leg: _Leg | None = None
+        self._trip: Trip | None = None
         self._idle_since_s = self._idle_since = self._waited_s = 0.0
         self._waits = False
         self._count = self._samples = 0
@@ -229,7 +195,7 @@ class Robot:
         pause_s : float
             How long to wait at its site before sampling, on the robot's clock.
         """
-        if self._leg is not None and self._leg.goal.id == goal.id:
+        if self._trip is not None and self._trip.goal.id == goal.id:
             return
         if goal.id in self._answers:
             self._pending += self._answers[goal.id]
@@ -262,21 +228,21 @@ class Robot:
 
     def cancel(self, goal: str) -> None:
         """Abandon the goal with this id and report what was done of it, which may be nothing."""
-        if self._leg is not None and self._leg.goal.id == goal:
+        if self._trip is not None and self._trip.goal.id == goal:
             self.hold()
         elif goal not in self._answers:
             self._answer(-1, replace(self._result(goal, 0.0, 0.0), complete=False))
 
     def hold(self) -> None:
         """Stay in place; cut the goal under way short."""
-        leg, self._leg = self._leg, None
-        if leg is not None:
-            self._move(leg, self._time_s)
-            if leg.streams:
-                self._stream(leg, self._time_s)
+        trip, self._trip = self._trip, None
+        if trip is not None:
+            self._move(trip, self._time_s)
+            if trip.streams:
+                self._pending += trip.new_readings(self._time_s)
             self._pass(self.position)
-            result = self._result(leg.goal.id, leg.paid, self._time_s - leg.began_s)
-            self._answer(leg.number, replace(self._remainder(leg, result), complete=False))
+            result = self._result(trip.goal.id, trip.paid, self._time_s - trip.began_s)
+            self._answer(trip.number, replace(trip.remainder(result, self._time_s), complete=False))
             self._rest()
 
     def ask(self, goal: str) -> None:
@@ -286,32 +252,30 @@ class Robot:
     @property
     def busy(self) -> bool:
         """Whether a goal is under way."""
-        return self._leg is not None
+        return self._trip is not None
 
     def knows(self, goal: str) -> bool:
         """Return True if the goal was answered or is under way."""
-        return goal in self._answers or (self._leg is not None and self._leg.goal.id == goal)
+        return goal in self._answers or (self._trip is not None and self._trip.goal.id == goal)
 
     def has_finished(self, goal: str) -> bool:
         """Return True if the goal was carried out to its end."""
-        return any(
-            isinstance(answer, GoalResult) and answer.complete and answer.last
-            for answer in self._answers.get(goal, [])
-        )
+        answers = self._answers.get(goal, [])
+        return any(isinstance(each, GoalResult) and each.complete and each.last for each in answers)
 
     def tick(self) -> list[Report]:
         """Advance, and return the reports to send; call it often."""
-        leg, now = self._leg, self.clock.now_s()
-        if leg is not None:
+        trip, now = self._trip, self.clock.now_s()
+        if trip is not None:
             now_s = self._time_s
-            self._move(leg, now_s)
-            if leg.streams:
-                self._stream(leg, now_s)
+            self._move(trip, now_s)
+            if trip.streams:
+                self._pending += trip.new_readings(now_s)
             else:
-                self._report_part(leg, now_s)
-            if now_s >= leg.ends_s and self._fault("stuck", leg.number) is None:
-                self._leg = None
-                self._arrive(leg)
+                self._report_part(trip, now_s)
+            if now_s >= trip.ends_s and self._fault("stuck", trip.number) is None:
+                self._trip = None
+                self._arrive(trip)
                 self._rest()
         elif self._at_home and self._time_s >= self._idle_since_s + self.recharge_s:
             self.remaining = self.battery
@@ -378,7 +342,7 @@ class Robot:
         route, streams = driven(trip, self.position), pause_s > 0.0
         # A robot that streams may be sent over several legs for one sample.
         noise = stream(self.seed, "along", number if streams else key)
-        self._leg = _Leg(
+        self._trip = Trip(
             goal,
             number,
             route,
@@ -399,93 +363,57 @@ class Robot:
         tail = goal.id.rpartition("#")[0].rpartition("/")[2]
         return int(tail) if tail.isdecimal() else self._samples
 
-    def _move(self, leg: _Leg, now_s: float) -> None:
+    def _move(self, trip: Trip, now_s: float) -> None:
         """Advance along the path, sample at its end, and drain the battery, as time passes."""
-        passed_s = now_s - leg.began_s
-        travelled = _fraction(passed_s, leg.travel_s)
-        self.position, passed = _along(leg.path, travelled)
-        self._pass(*leg.path[leg.passed : passed])
-        leg.passed = max(leg.passed, passed)
-        paid = (
-            travelled * leg.travel
-            + _fraction(passed_s - leg.travel_s - leg.pause_s, leg.sampling_s) * leg.sampling
-        )
-        self.remaining = max(0.0, self.remaining - (paid - leg.paid))
-        leg.paid = paid
+        self.position, passed, spent = trip.advance(now_s)
+        self._pass(*passed)
+        self.remaining = max(0.0, self.remaining - spent)
 
-    def _arrive(self, leg: _Leg) -> None:
+    def _arrive(self, trip: Trip) -> None:
         """Sample, unless this is home, and answer."""
-        goal, number, took_s = leg.goal, leg.number, leg.travel_s + leg.sampling_s
+        goal, number, took_s = trip.goal, trip.number, trip.travel_s + trip.sampling_s
         if (jump := self._fault("clock", number)) is not None:
             took_s += jump.amount
         if goal.home:
-            result = self._result(goal.id, leg.paid, took_s)
+            result = self._result(goal.id, trip.paid, took_s)
         else:
-            self.position, self.reading = self._sample(leg)
+            self.position, self.reading = self._sample(trip)
             self._samples += 1
             result = replace(
-                self._result(goal.id, leg.paid, took_s),
+                self._result(goal.id, trip.paid, took_s),
                 sites=self.position[None],
                 values=np.array([self.reading]),
                 seconds=np.array([took_s]),
             )
-        self._answer(number, self._remainder(leg, result))
+        self._answer(number, trip.remainder(result, self._time_s))
 
-    def _stream(self, leg: _Leg, now_s: float) -> None:
-        """Send the readings on the way that were taken since the previous ones."""
-        taken = self._taken(leg, now_s)
-        self._pending += [Reading(float(value)) for value in leg.on_the_way.values[leg.reported : taken]]
-        leg.reported = taken
-
-    def _report_part(self, leg: _Leg, now_s: float) -> None:
+    def _report_part(self, trip: Trip, now_s: float) -> None:
         """Report the readings on the way so far, if there are enough for a part of the goal."""
-        taken = self._taken(leg, now_s)
-        if self.part_readings is None or taken - leg.reported < self.part_readings:
+        if self.part_readings is None or trip.taken(now_s) - trip.reported < self.part_readings:
             return
-        whole = self._result(leg.goal.id, leg.paid, now_s - leg.began_s)
-        part = replace(self._remainder(leg, whole, taken), last=False)
-        leg.parts, leg.reported = leg.parts + 1, taken
-        leg.reported_cost, leg.reported_s = leg.paid, now_s - leg.began_s
-        self._answer(leg.number, part)
+        whole = self._result(trip.goal.id, trip.paid, now_s - trip.began_s)
+        self._answer(trip.number, trip.part(whole, now_s))
 
-    def _taken(self, leg: _Leg, now_s: float) -> int:
-        """Return how many readings on the way were taken."""
-        return int(np.searchsorted(leg.on_the_way.seconds, now_s - leg.began_s, side="right"))
-
-    def _remainder(self, leg: _Leg, whole: GoalResult, taken: int | None = None) -> GoalResult:
-        """Return the part of a goal's whole result that was not reported yet."""
-        taken = leg.reported if leg.streams else self._taken(leg, self._time_s) if taken is None else taken
-        new, read = slice(leg.reported, taken), leg.on_the_way
-        return replace(
-            whole,
-            sites=np.concatenate([read.sites[new], whole.sites]),
-            values=np.concatenate([read.values[new], whole.values]),
-            seconds=np.concatenate([read.seconds[new], whole.seconds]),
-            cost=whole.cost - leg.reported_cost,
-            duration_s=whole.duration_s - leg.reported_s,
-            part=leg.parts,
-        )
-
-    def _sample(self, leg: _Leg) -> tuple[Array, float]:
+    def _sample(self, trip: Trip) -> tuple[Array, float]:
         """Return where a reading was taken (d,), and its value."""
-        goal, key = leg.goal, self._key(leg.goal)
+        goal, key = trip.goal, self._key(trip.goal)
         query = Query(goal.site, goal.controls, goal.level, id=goal.id)
-        if (astray := self._fault("astray", leg.number)) is not None:
-            off = leg.end + astray.amount * np.eye(len(leg.end))[0]
+        if (astray := self._fault("astray", trip.number)) is not None:
+            off = trip.end + astray.amount * np.eye(len(trip.end))[0]
             if not self.world.domain.contains(off[None])[0]:
                 return off, math.nan
             query = replace(query, site=off, controls=None)
         observation = self.world.evaluate(
             query,
             self.position,
-            leg.ends_s,
+            trip.ends_s,
             stream(self.seed, "sensor", key),
             chance=stream(self.seed, "chance", key),
         )
         value = float(observation.values[-1])
-        if self._fault("nan", leg.number) is not None:
+        if self._fault("nan", trip.number) is not None:
             value = math.nan
-        if self._fault("absurd", leg.number) is not None:
+        if self._fault("absurd", trip.number) is not None:
             value = 1e30
         if self._repeats:
             self._value = value = value if math.isnan(self._value) else self._value
@@ -530,19 +458,42 @@ class Robot:
             self._pending += [answer] * copies
 
 
-def _fraction(passed_s: float, whole_s: float) -> float:
-    """Return how much of something is done after some time, 0 to 1."""
-    return float(passed_s >= 0.0) if whole_s <= 0 else min(1.0, max(0.0, passed_s / whole_s))
+class PlannerWatch:
+    """Watches for signs of life of the planner, as the latest goal asks for.
 
+    Parameters
+    ----------
+    robot : Robot
+    """
 
-def _along(path: Array, fraction: float) -> tuple[Array, int]:
-    """Return the point (d,) after a fraction of a path (k, d), and how many of its points lie behind it."""
-    if fraction >= 1.0:
-        return np.asarray(path[-1]), len(path)
-    lengths = [float(np.linalg.norm(b - a)) for a, b in pairwise(path)]
-    left = fraction * math.fsum(lengths)
-    for k, ((a, b), length) in enumerate(zip(pairwise(path), lengths, strict=True), start=1):
-        if left <= length and length > 0:
-            return np.asarray(a + left / length * (b - a)), k
-        left -= length
-    return np.asarray(path[-1]), len(path)
+    def __init__(self, robot: Robot) -> None:
+        self._robot, self._clock = robot, robot.clock
+        self._goal: Goal | None = None
+        self._heard_s = self._clock.now_s()
+
+    def hear(self) -> None:
+        """Note a sign of life."""
+        self._heard_s = self._clock.now_s()
+
+    def begin(self, goal: Goal) -> None:
+        """Watch from now on, as this goal says."""
+        self._goal = goal if math.isfinite(goal.planner_silence_s) else None
+
+    def end(self) -> None:
+        """Watch no longer: the planner has told the robot to stay where it is."""
+        self._goal = None
+
+    def check(self) -> str | None:
+        """Hold, or go home once the goal under way is finished, if the planner is silent; return which."""
+        goal, silent_s = self._goal, self._clock.now_s() - self._heard_s
+        if goal is None or silent_s < goal.planner_silence_s:
+            return None
+        if not len(goal.return_route) or not (self._robot.busy or self._robot.has_finished(goal.id)):
+            self._goal = None  # the route home begins where the goal ends
+            self._robot.hold()
+            return f"no sign of life from the planner for {silent_s:.0f} s: holding"
+        if self._robot.busy:
+            return None
+        self._goal, home = None, goal.return_route[-1]
+        self._robot.go(Goal(f"{goal.id} home", home, home=True, route=goal.return_route))
+        return f"no sign of life from the planner for {silent_s:.0f} s: going home"

@@ -25,8 +25,7 @@ from fieldbo.vehicles.remote.link import (
 from fieldbo.vehicles.ros2.link import MESSAGES, Ros2, Ros2Link, pose_of
 from fieldbo.vehicles.ros2.node import TOPIC, Node, latched, ros
 from fieldbo.vehicles.ros2.streams import NAV2, Ros2Nav2, Ros2Topics
-from fieldbo.vehicles.simulators.planner_watch import PlannerWatch
-from fieldbo.vehicles.simulators.robot import Robot
+from fieldbo.vehicles.simulators.robot import PlannerWatch, Robot
 
 _TURN_S = 0.05
 _NEAR_M = 1e-6

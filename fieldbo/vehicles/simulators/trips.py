@@ -1,13 +1,19 @@
-"""What a simulated robot meets: faults on demand, to try out a mission, and channels such as the wind."""
+"""A simulated robot's trips, and what it meets on them: faults on demand, and channels such as the wind."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
+import numpy as np
+
+from fieldbo._numerics.arrays import Array
 from fieldbo.errors import InputError, UnknownNameError, printable
 from fieldbo.messages import LONGEST_CHANNEL
+from fieldbo.vehicles.remote.link import Goal, GoalResult, Reading
+from fieldbo.world.world import ReadOnTheWay
 
 KINDS = {
     "refuse": "reject goal N",
@@ -143,3 +149,96 @@ class Schedule:
 def _step(text: str) -> tuple[float, float]:
     at_s, _, value = text.partition(":")
     return float(at_s), float(value)
+
+
+@dataclass
+class Trip:
+    """A goal under way: first the robot travels, then it samples. Times are on the robot's clock.
+
+    `reported` readings on the way were sent already: as parts with their cost and time, or one by one by a
+    robot that `streams`.
+    """
+
+    goal: Goal
+    number: int
+    path: Array
+    began_s: float
+    travel_s: float
+    sampling_s: float
+    travel: float
+    sampling: float
+    end: Array
+    pause_s: float
+    on_the_way: ReadOnTheWay
+    streams: bool
+    paid: float = 0.0
+    passed: int = 0
+    parts: int = 0
+    reported: int = 0
+    reported_cost: float = 0.0
+    reported_s: float = 0.0
+
+    @property
+    def ends_s(self) -> float:
+        """When it ends."""
+        return self.began_s + self.travel_s + self.pause_s + self.sampling_s
+
+    def advance(self, now_s: float) -> tuple[Array, Array, float]:
+        """Return where the robot is now (d,), and what it has passed (k, d) and spent since the last call."""
+        passed_s = now_s - self.began_s
+        travelled = _fraction(passed_s, self.travel_s)
+        position, passed = _along(self.path, travelled)
+        new = self.path[self.passed : passed]
+        self.passed = max(self.passed, passed)
+        sampled = _fraction(passed_s - self.travel_s - self.pause_s, self.sampling_s)
+        paid = travelled * self.travel + sampled * self.sampling
+        spent, self.paid = paid - self.paid, paid
+        return position, new, spent
+
+    def taken(self, now_s: float) -> int:
+        """Return how many readings on the way were taken."""
+        return int(np.searchsorted(self.on_the_way.seconds, now_s - self.began_s, side="right"))
+
+    def new_readings(self, now_s: float) -> list[Reading]:
+        """Return the readings on the way since the last call, which then count as reported."""
+        since, self.reported = self.reported, self.taken(now_s)
+        return [Reading(float(value)) for value in self.on_the_way.values[since : self.reported]]
+
+    def part(self, whole: GoalResult, now_s: float) -> GoalResult:
+        """Return the part of the result so far that was not reported yet, which then counts as reported."""
+        part = replace(self.remainder(whole, now_s), last=False)
+        self.parts, self.reported = self.parts + 1, self.taken(now_s)
+        self.reported_cost, self.reported_s = self.paid, now_s - self.began_s
+        return part
+
+    def remainder(self, whole: GoalResult, now_s: float) -> GoalResult:
+        """Return the part of the whole result that was not reported yet."""
+        taken = self.reported if self.streams else self.taken(now_s)
+        new, read = slice(self.reported, taken), self.on_the_way
+        return replace(
+            whole,
+            sites=np.concatenate([read.sites[new], whole.sites]),
+            values=np.concatenate([read.values[new], whole.values]),
+            seconds=np.concatenate([read.seconds[new], whole.seconds]),
+            cost=whole.cost - self.reported_cost,
+            duration_s=whole.duration_s - self.reported_s,
+            part=self.parts,
+        )
+
+
+def _fraction(passed_s: float, whole_s: float) -> float:
+    """Return how much of something is done after some time, 0 to 1."""
+    return float(passed_s >= 0.0) if whole_s <= 0 else min(1.0, max(0.0, passed_s / whole_s))
+
+
+def _along(path: Array, fraction: float) -> tuple[Array, int]:
+    """Return the point (d,) after a fraction of a path (k, d), and how many of its points lie behind it."""
+    if fraction >= 1.0:
+        return np.asarray(path[-1]), len(path)
+    lengths = [float(np.linalg.norm(b - a)) for a, b in pairwise(path)]
+    left = fraction * math.fsum(lengths)
+    for k, ((a, b), length) in enumerate(zip(pairwise(path), lengths, strict=True), start=1):
+        if left <= length and length > 0:
+            return np.asarray(a + left / length * (b - a)), k
+        left -= length
+    return np.asarray(path[-1]), len(path)

@@ -1,0 +1,233 @@
+"""Readings that look wrong: listed with lines and values, and left out or kept as the user says.
+
+`fieldbo.tables.suspects` finds what stands out in a log; here are the values that are impossible anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldbo.errors import InputError, counted
+from fieldbo.tables.suspects import (
+    Suspect,
+    Track,
+    find_jumps,
+    find_spikes,
+    find_stuck,
+    suspects_at,
+)
+from fieldbo.tables.table import Table
+
+Cleaning = Literal["ask", "clean", "keep"]
+
+_SHOWN = 10
+
+
+class SuspectReadingsError(InputError):
+    """Readings that look wrong, of which the user has to say whether to take them.
+
+    Attributes
+    ----------
+    suspects : tuple of Suspect
+    """
+
+    def __init__(self, suspects: Sequence[Suspect], total: int, where: str) -> None:
+        self.suspects, self.total = tuple(suspects), total
+        rows = len({each.row for each in suspects})
+        super().__init__(
+            f"{rows} of {counted(total, 'reading')} look wrong: {count_kinds(suspects)}",
+            expected="readings that agree with each other",
+            where=where,
+            fix="leave them out with --clean, or take them with --keep",
+        )
+        shown = [f"  - {each}" for each in self.suspects[:_SHOWN]]
+        if len(suspects) > _SHOWN:
+            shown.append(f"  - and {len(suspects) - _SHOWN} more")
+        problem, *rest = str(self.args[0]).split("\n")
+        self.args = ("\n".join([problem, *shown, *rest]),)
+
+    def at(self, where: str) -> SuspectReadingsError:
+        """Return the same error with its place prefixed by `where`."""
+        return type(self)(self.suspects, self.total, f"{where}: {self.where}")
+
+
+def count_kinds(suspects: Sequence[Suspect]) -> str:
+    """Return how many suspects there are of each kind: "2 spikes, 1 stuck value"."""
+    kinds: dict[str, int] = {}
+    for each in suspects:
+        kinds[each.kind] = kinds.get(each.kind, 0) + 1
+    plurals = {"jump of the position": "jumps of the position"}
+    return ", ".join(counted(number, kind, plurals.get(kind)) for kind, number in kinds.items())
+
+
+def find_suspects(
+    track: Track,
+    column: str,
+    *,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    positions: Mapping[str, Sequence[str]] | None = None,
+    depth: str = "depth",
+) -> tuple[Suspect, ...]:
+    """Return the readings of a track that look wrong, by line.
+
+    Parameters
+    ----------
+    track : Track
+    column : str
+        Name of the value; with its `unit` it tells what values are impossible.
+    unit : str
+    low, high : float, optional
+        The least and the largest value that is possible, instead.
+    positions : dict of str to sequence of str, optional
+        For each column of the position, its cells, for messages. By default positions are in metres.
+    depth : str
+        Name of the depth, for messages.
+
+    Examples
+    --------
+    >>> along = np.arange(60.0)
+    >>> values = 14 + np.sin(along / 9).round(2)
+    >>> values[30] = 41.7
+    >>> track = Track(np.column_stack([along, along]), values, np.arange(2, 62))
+    >>> [str(each) for each in find_suspects(track, "temp", unit="degC")]
+    ['line 32: temp 41.7, a spike: 13.5 to 14.14 around it']
+    """
+    if not len(track):
+        return ()
+    found = [
+        *_find_impossible(track, column, unit, low, high),
+        *_find_above_surface(track, depth),
+        *find_stuck(track, column),
+        *find_spikes(track, column),
+        *find_jumps(track, positions),
+    ]
+    # An impossible value is not listed as a spike, too.
+    first = {(each.row, each.column): each for each in reversed(found)}
+    return tuple(sorted(first.values(), key=lambda each: each.row))
+
+
+def clean(
+    suspects: Sequence[Suspect], total: int, cleaning: Cleaning, log: Table, least: int
+) -> tuple[NDArray[np.bool_], list[str]]:
+    """Return which readings (total,) are kept of those tested, and a note on what was done with suspects.
+
+    Raises
+    ------
+    InputError
+        Readings look wrong and the user has not said what to do, or too few are left.
+    """
+    kept = np.ones(total, dtype=bool)
+    if not suspects:
+        return kept, []
+    if cleaning == "ask":
+        raise SuspectReadingsError(suspects, total, str(log.path))
+    rows = np.unique([each.row for each in suspects])
+    some = ", ".join(str(each.line) for each in suspects[:3]) + (", ..." if len(suspects) > 3 else "")
+    lines = f"({log.row_word if len(rows) == 1 else log.row_word + 's'} {some})"
+    what = f"{counted(len(rows), 'reading')} that {'looks' if len(rows) == 1 else 'look'} wrong"
+    note = f"{what}: {count_kinds(suspects)} {lines}"
+    if cleaning == "keep":
+        return kept, [f"{note}; kept"]
+    kept[rows] = False
+    if kept.sum() < least:
+        raise InputError(
+            f"{counted(int(kept.sum()), 'reading')} of {total} are left without {note}",
+            expected=f"at least {counted(least, 'reading')}",
+            where=str(log.path),
+            fix="take them with --keep, or correct the file",
+        )
+    return kept, [f"{note}; left out"]
+
+
+# -- impossible values ------------------------------------------------------------------------------------
+
+_TEMPERATURES = {
+    **dict.fromkeys(("", "c", "°c", "degc", "deg c", "celsius", "degrees_c", "degree_celsius"), (-5.0, 60.0)),
+    **dict.fromkeys(("k", "degk", "kelvin"), (268.0, 333.0)),
+    **dict.fromkeys(("f", "°f", "degf", "deg f", "fahrenheit"), (23.0, 140.0)),
+}
+_OXYGEN = {
+    **dict.fromkeys(("", "mg/l", "mg l-1", "mg.l-1", "ppm", "g/m3", "g m-3"), (0.0, 30.0)),
+    **dict.fromkeys(("ml/l",), (0.0, 21.0)),
+    **dict.fromkeys(("umol/l", "µmol/l", "μmol/l", "umol/kg", "µmol/kg", "μmol/kg", "mmol/m3"), (0.0, 940.0)),
+    **dict.fromkeys(("%", "% sat", "%sat", "percent"), (0.0, 300.0)),
+}
+_SALINITIES = dict.fromkeys(("", "1", "1e-3", "psu", "ppt", "pss", "pss-78", "g/kg", "‰"), (0.0, 50.0))
+_PH = dict.fromkeys(("", "1", "ph", "ph units", "units"), (0.0, 14.0))
+_SATURATION = dict.fromkeys(("", "%", "% sat", "%sat", "percent"), (0.0, 300.0))
+
+_KNOWN: tuple[tuple[frozenset[str], Mapping[str, tuple[float, float]]], ...] = (
+    (frozenset({"ph"}), _PH),
+    (frozenset({"temp", "temperature", "sst", "wtemp", "watertemp", "temperatur"}), _TEMPERATURES),
+    (frozenset({"salinity", "sal", "psal", "salinität"}), _SALINITIES),
+    (frozenset({"saturation"}), _SATURATION),
+    (frozenset({"do", "odo", "oxygen", "doxy", "sauerstoff"}), _OXYGEN),
+)
+_SLACK = 0.01
+"""Fraction of the possible range by which a sensor that is a little off may leave it."""
+
+
+def limits_of(column: str, unit: str = "") -> tuple[float, float] | None:
+    """Return the least and the largest possible value of a known quantity; None for any other.
+
+    Examples
+    --------
+    >>> limits_of("pH"), limits_of("Water_Temp", "degC"), limits_of("Temp (°C)"), limits_of("zinc", "mg/l")
+    ((0.0, 14.0), (-5.0, 60.0), (-5.0, 60.0), None)
+    >>> limits_of("ODO (% sat)", "% sat"), limits_of("temp", "counts")
+    ((0.0, 300.0), None)
+    """
+    name = re.sub(r"[(\[{<].*", "", column)
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    words = set(re.split(r"[^a-zäöüß]+", f"{name} {apart}".lower()))
+    bracket = re.search(r"[(\[{<]\s*(.*?)\s*[)\]}>]", column)
+    unit = (unit or (bracket[1] if bracket else "")).strip().lower()
+    return next((limits.get(unit) for names, limits in _KNOWN if names & words), None)
+
+
+def _find_impossible(
+    track: Track, column: str, unit: str, low: float | None, high: float | None
+) -> list[Suspect]:
+    known, slack = limits_of(column, unit), 0.0
+    if low is None and high is None and known is not None:
+        low, high = known
+        slack = _SLACK * (high - low)
+    least, most = -np.inf if low is None else low, np.inf if high is None else high
+    outside = (track.values < least - slack) | (track.values > most + slack)
+    reason = "impossible: " + (
+        f"below {least:g}"
+        if high is None
+        else f"above {most:g}"
+        if low is None
+        else f"not {least:g} to {most:g}"
+    )
+    return suspects_at(track, np.flatnonzero(outside), column, "impossible value", lambda row: reason)
+
+
+_ABOVE_M = 0.5
+"""A sensor in the air may show a depth as negative as this."""
+
+
+def _find_above_surface(track: Track, depth: str) -> list[Suspect]:
+    """Return depths above the surface, if most are below."""
+    if track.depths is None or np.mean(track.depths < 0) > 0.5:
+        return []
+    above = np.flatnonzero(track.depths < -max(_ABOVE_M, 0.01 * float(track.depths.max())))
+    return [
+        Suspect(
+            int(track.lines[row]),
+            depth,
+            f"{track.depths[row]:.6g}",
+            "impossible: above the surface",
+            "impossible value",
+            row,
+        )
+        for row in above.tolist()
+    ]
