@@ -25,7 +25,7 @@ from fieldbo.mission.world_file import load_world
 from fieldbo.record.record import Record
 from fieldbo.record.store import changed_files, readings_in, record_file
 from fieldbo.tables.columns import describe_columns
-from fieldbo.tables.measures import along
+from fieldbo.tables.measures import along, spreads_in, values_in
 from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import read_readings
 from fieldbo.tables.survey import survey_points
@@ -288,14 +288,15 @@ def _take_from_table(log: Table, content: PriorFile, world: World) -> EarlierRea
     value = value_column(log, world.domain, world.quantity.name)
     noise = "noise_sd" if "noise_sd" in columns else None
     table = read_readings(log, axes, value, noise, least=1, gaps=True)
-    wrong = np.flatnonzero(~np.isfinite(table.values) & ~log.is_missing(value))
+    values, about_values = values_in(log, value, world.quantity.unit)
+    wrong = np.flatnonzero(~np.isfinite(values) & ~log.is_missing(value))
     if len(wrong):
         raise InputError(
             f"{log.cells[value][wrong[0]]!r} is not a finite number",
             expected="a finite number, or an empty cell where the reading failed",
             where=log.place(int(wrong[0]), value),
         )
-    kept = np.isfinite(table.values)
+    kept = np.isfinite(values)
     if not kept.any():
         raise InputError("every reading failed", expected="at least one value", where=str(path))
     measured = [along(log, axis.name, axis) for axis in world.domain.axes]
@@ -303,9 +304,9 @@ def _take_from_table(log: Table, content: PriorFile, world: World) -> EarlierRea
     lines = tuple(np.array(table.lines)[kept].tolist())
     sds = None
     if noise is not None:
-        sds = log.numbers(noise)[kept]
+        sds = spreads_in(log, noise, world.quantity.unit).numbers[kept]
     times, ages, undated = np.full(len(sites), np.nan), None, ""
-    notes = tuple(note for each in measured for note in each.notes)
+    notes = (*about_values, *(note for each in measured for note in each.notes))
     dated = _parse_dates(log) if "time" in columns else None
     if dated is not None:
         if dated.undecided and content.age_days is None:
@@ -317,7 +318,7 @@ def _take_from_table(log: Table, content: PriorFile, world: World) -> EarlierRea
     elif "time" in columns:
         undated = _without_dates("time")
     sds = _choose_noise(sites, sds, content, world)
-    return EarlierReadings(sites, table.values[kept], sds, times, ages, lines, notes, undated)
+    return EarlierReadings(sites, values[kept], sds, times, ages, lines, notes, undated)
 
 
 def _take_from_log(log: Table, content: PriorFile, world: World) -> EarlierReadings:
@@ -342,6 +343,7 @@ def _take_from_log(log: Table, content: PriorFile, world: World) -> EarlierReadi
         lat=columns[0],
         lon=columns[1],
         value=_find_value(log, world),
+        value_unit=world.quantity.unit,
         time=time,
         depth=_find_upright(log, domain.axes[upright[0]]) if upright else None,
         upright=domain.axes[upright[0]] if upright else None,

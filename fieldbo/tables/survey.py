@@ -16,7 +16,7 @@ from fieldbo.errors import InputError, counted
 from fieldbo.tables.cleaning import Cleaning, clean, find_suspects
 from fieldbo.tables.coordinates import Bounds, read_degrees, swapped, unwrapped
 from fieldbo.tables.marks import sentinel_doubts
-from fieldbo.tables.measures import Measured, along, kind_of, lengths_of
+from fieldbo.tables.measures import Measured, along, kind_of, lengths_of, spreads_in, values_in
 from fieldbo.tables.pooling import Pooled, joined, local_metres, thinned
 from fieldbo.tables.suspects import Track
 from fieldbo.tables.table import LEAST_READINGS, Table, fix_of_limit
@@ -97,6 +97,7 @@ def survey_points(
     log: Table,
     *,
     value: str,
+    value_unit: str = "",
     lat: str | None = None,
     lon: str | None = None,
     x: str | None = None,
@@ -128,6 +129,9 @@ def survey_points(
     log : Table
     value : str
         Column of the value; a unit in brackets may be left out, as for all columns.
+    value_unit : str
+        The unit that the values get; by default they stay in that of the column, as do the standard
+        deviations of the noise.
     lat, lon : str, optional
         Columns of the position in degrees.
     x, y : str, optional
@@ -186,16 +190,19 @@ def survey_points(
     log = replace(log, missing=(*log.missing, *missing))
     value = log.column(value, "--value")
     where = _read_positions(log, lat=lat, lon=lon, x=x, y=y)
-    columns = {**where.columns, "value": _read_numbers(log, value)}
+    unit = value_unit or log.units.get(value, "")
+    _read_numbers(log, value)  # checks its cells
+    numbers, about_value = values_in(log, value, unit)
+    columns = {**where.columns, "value": numbers}
     about_depth: tuple[str, ...] = ()
     if depth is not None:
         depth = log.column(depth, "--depth")
         _read_numbers(log, depth)  # checks its cells
         columns["depth"], about_depth = along(log, depth, upright or _DEPTH)
     columns |= {f"channel {each}": _read_numbers(log, log.column(each, "--channel")) for each in channels}
-    noise = None if noise_sd is None else _read_numbers(log, log.column(noise_sd, "--noise"))
+    noise, about_noise = _read_noise(log, noise_sd, unit)
     clock, about_time = _read_times(log, time)
-    notes = [*log.notes, *where.notes, *about_depth, *about_time]
+    notes = [*log.notes, *where.notes, *about_depth, *about_value, *about_noise, *about_time]
 
     doubts = _ask_about_marks(log, [value, depth, noise_sd, *channels])
     reasons = where.reasons(log, bounds, doubts) | {
@@ -218,7 +225,7 @@ def survey_points(
         suspects = find_suspects(
             track,
             value,
-            unit=log.units.get(value, ""),
+            unit=unit,
             low=low,
             high=high,
             positions={name: [log.cells[name][row] for row in order] for name in where.names},
@@ -338,6 +345,15 @@ def _read_lengths(log: Table, name: str) -> Measured:
     """Return a column of positions or depths (n,) in metres, and notes."""
     _read_numbers(log, name)  # checks its cells
     return lengths_of(log, name, kind_of(name))
+
+
+def _read_noise(log: Table, name: str | None, unit: str) -> tuple[Array | None, tuple[str, ...]]:
+    """Return the standard deviations (n,) of a column in the unit of the values, and notes."""
+    if name is None:
+        return None, ()
+    name = log.column(name, "--noise")
+    _read_numbers(log, name)  # checks its cells
+    return spreads_in(log, name, unit)
 
 
 def _ask_about_marks(log: Table, names: Sequence[str | None]) -> list[str]:

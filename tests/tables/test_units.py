@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError
 from fieldbo.tables.coordinates import read_degrees
-from fieldbo.tables.measures import along, lengths_of
+from fieldbo.tables.measures import along, lengths_of, spreads_in, values_in
 from fieldbo.tables.table import Table
 from fieldbo.tables.units import bare, clean_unit, conversion, is_pressure, unit_of
 
@@ -246,6 +246,28 @@ def test_a_column_along_an_axis_takes_the_unit_of_the_axis():
     assert along(table_of("temperature", "50"), "temperature", oven).numbers.tolist() == [50.0]
     with pytest.raises(InputError, match="the unit of column temperature"):
         along(table_of("temperature (mg/L)", "50"), "temperature (mg/L)", oven)
+
+
+def test_values_become_those_of_the_world_s_unit():
+    for name, cell, unit, value in (
+        ("Temp (degF)", "50", "degC", 10.0),
+        ("chl (mg m-3)", "3.3", "µg/L", 3.3),
+        ("Sal psu", "35.1", "1e-3", 35.1),
+        ("chl", "3.3", "µg/L", 3.3),
+        ("count (birds)", "3", "birds", 3.0),
+        ("Sat (%)", "98", "1", 98.0),
+    ):
+        assert values_in(table_of(name, cell), name, unit).numbers.tolist() == [value]
+    for name, unit in (("chl RFU", "µg/L"), ("Turbidity (NTU)", "FNU"), ("Sal (g/kg)", "psu")):
+        with pytest.raises(InputError, match="the unit of column"):
+            values_in(table_of(name, "3"), name, unit)
+
+
+def test_standard_deviations_are_converted_without_the_offset_of_the_values():
+    assert spreads_in(table_of("sd (degF)", "0.9"), "sd (degF)", "degC").numbers.tolist() == [0.5]
+    assert spreads_in(table_of("sd (%)", "2"), "sd (%)", "1").numbers.tolist() == [2.0]
+    with pytest.raises(InputError, match="the unit of column sd"):
+        spreads_in(table_of("sd (m)", "2"), "sd (m)", "degC")
 
 
 # -- degrees -------------------------------------------------------------------------------------------------
