@@ -285,7 +285,7 @@ def readings_of_file(path: Path, content: PriorFile, world: World) -> EarlierRea
 
 def _take_from_table(log: Table, content: PriorFile, world: World) -> EarlierReadings:
     path, columns, axes = log.path, log.names, [axis.name for axis in world.domain.axes]
-    value = value_column(log, world.domain, world.quantity.name)
+    value = _find_value(log, world)
     noise = "noise_sd" if "noise_sd" in columns else None
     table = read_readings(log, axes, value, noise, least=1, gaps=True)
     values, about_values = values_in(log, value, world.quantity.unit)

@@ -121,6 +121,18 @@ def test_readings_without_a_depth_are_left_out_and_said_to_be():
     assert prior.notes == ("log.csv: 1 row without a depth left out (line 3)",)
 
 
+@pytest.mark.parametrize("form", [log, metres])
+def test_values_in_another_unit_are_converted_or_refused_by_name(form):
+    form(chl=[1, 2, 3])
+    write("log.csv", Path("log.csv").read_text().replace("chl", "chl (mg/L)"))
+    converted = prior_of()
+    assert converted.values.tolist() == [1000.0, 2000.0, 3000.0]
+    assert "log.csv: chl (mg/L) is converted from mg/L to ug/l" in converted.notes
+    write("log.csv", Path("log.csv").read_text().replace("chl (mg/L)", "chl (RFU)"))
+    with pytest.raises(InputError, match="the unit of column chl \\(RFU\\) is 'RFU'"):
+        prior_of()
+
+
 def test_the_column_of_the_value_may_have_a_unit_and_capitals():
     log()
     write("log.csv", Path("log.csv").read_text().replace("lat,lon,chl", "Lat,Lon,Chl (ug/l)"))
