@@ -12,7 +12,14 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.tables.cells import MISSING
-from fieldbo.tables.clocks import Counted, count_gps, count_times, gps_columns
+from fieldbo.tables.clocks import (
+    Counted,
+    calendar_columns,
+    count_calendar,
+    count_gps,
+    count_times,
+    gps_columns,
+)
 from fieldbo.tables.table import Table
 from fieldbo.tables.zones import Zone, split_zone, zone_named, zone_of
 
@@ -184,6 +191,9 @@ def times_in(log: Table, name: str) -> Times | None:
     gps = gps_columns(log)
     if gps is not None and name in gps and (counted := count_gps(log, *gps)) is not None:
         return _as_times(counted)
+    calendar = calendar_columns(log)
+    if name in calendar.values():
+        return _apply_zone(log, list(calendar.values()), _as_times(count_calendar(log, calendar)))
     times = _times_of_column(log, name)
     if times is None:
         return None
@@ -223,13 +233,18 @@ def _put_together(log: Table, name: str, other: str, times: Times) -> Times:
 
 def _add_fractions(log: Table, times: Times) -> Times:
     """Return times with the fractions of seconds added that stand in a column of their own."""
-    names = [name for name in log.names if re.search(r"fract", name, re.IGNORECASE)]
-    for name in names:
-        numbers = log.numbers(name)
+    for name in log.names:
+        per = 1000.0 if name.lower() in ("ms", "millis", "milliseconds") else 1.0
+        if per == 1.0 and not _FRACTIONS.search(name):
+            continue
+        numbers = log.numbers(name) / per
         known = np.isfinite(numbers)
-        if known.any() and ((numbers[known] >= 0) & (numbers[known] < 1)).all() and "sec" in name.lower():
+        if known.any() and ((numbers[known] >= 0) & (numbers[known] < 1)).all():
             return times._replace(seconds=times.seconds + np.where(known, numbers, 0.0))
     return times
+
+
+_FRACTIONS = re.compile(r"fract.*sec|sec.*fract", re.IGNORECASE)
 
 
 _ZONES = re.compile(r"time\s*_?zone|\btz\b|^tz_?cd$|timezonecode|utc.?offset", re.IGNORECASE)
@@ -239,7 +254,9 @@ def _apply_zone(log: Table, names: Sequence[str], times: Times) -> Times:
     """Return times in UTC, by the zone that the header or a column of zones states."""
     if times.offsets or not times.absolute:
         return times
-    header = next((zone for name in names if (zone := _zone_of_column(log, name)) is not None), None)
+    header = next(
+        (zone for name in names if (zone := zone_of(f"{name} ({log.units.get(name, '')})")) is not None), None
+    )
     if header is not None and header.question:
         question = f"the zone of {names[0]} is not certain: {header.question}"
         return times._replace(undecided=times.undecided or question)
@@ -261,10 +278,6 @@ def _apply_zone(log: Table, names: Sequence[str], times: Times) -> Times:
     return times._replace(seconds=seconds, notes=notes, offsets=True)
 
 
-def _zone_of_column(log: Table, name: str) -> Zone | None:
-    return zone_of(f"{name} ({log.units[name]})" if name in log.units else name)
-
-
 def _zones_of_rows(log: Table) -> list[Zone | None] | None:
     """Return the zone of each row, if a column states it and each row has one that is known."""
     names = [name for name in log.names if _ZONES.search(name)]
@@ -280,7 +293,10 @@ def column_of_time(log: Table, names: Sequence[str]) -> str | None:
 
     It is the only one, or one of two that hold dates and times of day.
     """
-    names = [name for name in names if not re.search(r"fract", name, re.IGNORECASE)]
+    calendar = calendar_columns(log)
+    if calendar and set(names) <= set(calendar.values()):
+        return calendar["year"]
+    names = [name for name in names if not _FRACTIONS.search(name)]
     if len(names) == 2:
         times = _times_of_column(log, names[0])
         return names[0] if times is not None and _find_other_half(log, names[0], times) == names[1] else None
