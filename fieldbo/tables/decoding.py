@@ -6,6 +6,7 @@ import gzip
 import io
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -15,7 +16,7 @@ LARGEST = 100_000_000
 """Bytes of text that are read at most: two weeks of eight columns at 1 Hz."""
 
 _EXPECTED = "a CSV file of readings"
-_TEXTS = (".csv", ".txt", ".tsv", ".tab", ".dat", ".asc", ".cnv", ".rdb", ".htm", ".html")
+TEXTS = (".csv", ".txt", ".tsv", ".tab", ".dat", ".asc", ".cnv", ".rdb", ".htm", ".html")
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\v\x1a")
 
 
@@ -73,12 +74,17 @@ def _read_some(path: Path, file: BinaryIO) -> bytes:
     )
 
 
+def files_in(names: Sequence[str]) -> list[str]:
+    """Return the names of the files in an archive, without folders and what macOS adds."""
+    return [name for name in names if not name.endswith("/") and not name.startswith("__MACOSX")]
+
+
 def _unzip(path: Path, content: bytes) -> tuple[bytes, list[str]]:
     """Return the only file of text in a zip archive; spreadsheets are such archives, but no text."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = [n for n in archive.namelist() if not n.endswith("/") and not n.startswith("__MACOSX")]
-            if not all(name.lower().endswith(_TEXTS) for name in names):
+            names = files_in(archive.namelist())
+            if not all(name.lower().endswith(TEXTS) for name in names):
                 raise _not_text(path)
             if len(names) != 1:
                 raise InputError(

@@ -9,7 +9,7 @@ from fieldbo.tables.containers import container_of
 from fieldbo.tables.table import Table, read_text_table
 
 
-def open_table(path: Path, quantity: str | None = None) -> Table:
+def open_table(path: Path, *, quantity: str | None = None, layer: str | None = None) -> Table:
     """Return the table in a file of any known format: text, or a container such as a database or a track.
 
     Parameters
@@ -17,15 +17,18 @@ def open_table(path: Path, quantity: str | None = None) -> Table:
     path : Path
     quantity : str, optional
         Which quantity to read, from a table of text that has several in one column.
+    layer : str, optional
+        Which of several tables in a container: a layer, a sheet, a track or a kind of message.
 
     Raises
     ------
     InputError
-        The file can't be read, its format is not known, it has no rows, or it holds several quantities in one
-        column of values and `quantity` names none of them.
+        The file can't be read, its format is not known, or it has no rows; or it holds several quantities or
+        several tables, and none of them is named.
     """
     container = container_of(path)
     if container is None:
+        _check_without_layers(path, layer)
         return read_text_table(path, quantity)
     if quantity is not None:
         raise InputError(
@@ -34,4 +37,28 @@ def open_table(path: Path, quantity: str | None = None) -> Table:
             where="--quantity",
             fix="leave --quantity out, and name a column with --value",
         )
-    return container.read(path)
+    return container.read(path, layer)
+
+
+def open_track(path: Path, layer: str | None = None) -> Table:
+    """Return the positions in a file of any known format, with their times.
+
+    Of the log of an autopilot or a receiver these are the fixes alone.
+
+    Raises
+    ------
+    InputError
+        As `open_table` does.
+    """
+    container = container_of(path)
+    return open_table(path, layer=layer) if container is None else container.read_track(path, layer)
+
+
+def _check_without_layers(path: Path, layer: str | None) -> None:
+    if layer is not None:
+        raise InputError(
+            f"{path.name} is text, and has no layer {layer!r}",
+            expected="a file with layers, sheets or tracks",
+            where="--layer",
+            fix="leave --layer out",
+        )

@@ -545,7 +545,7 @@ def test_one_of_several_quantities_in_a_column_must_be_chosen():
      ("Phosphorus (Total)", ["0.02"] * N, "mg/l"), ("Phosphorus (Dissolved) [mg/l]", ["0.01"] * N, "mg/l")],
 )  # fmt: skip
 def test_a_quantity_in_long_form_gives_the_readings_of_the_plain_csv(quantity, cells, unit):
-    table = open_table(portal(), quantity)
+    table = open_table(portal(), quantity=quantity)
     name = next(name for name in ("Temperature, water", "Chlorophyll a", "Phosphorus") if name in table.names)
     assert readings(table, name) == numbers(cells)
     assert table.units[name] == unit
@@ -556,7 +556,7 @@ def test_a_quantity_in_long_form_gives_the_readings_of_the_plain_csv(quantity, c
 @pytest.mark.parametrize(("quantity", "part"), [("Phosphorus", "may be 2"), ("Nitrate", "is none")])
 def test_a_quantity_that_is_not_clear_is_asked_about(quantity, part):
     with pytest.raises(InputError, match=part):
-        open_table(portal(), quantity)
+        open_table(portal(), quantity=quantity)
 
 
 def test_results_below_a_limit_and_samples_for_quality_control_are_no_plain_values():
@@ -574,14 +574,14 @@ def test_results_below_a_limit_and_samples_for_quality_control_are_no_plain_valu
         "47.3",
         "8.5",
     ]
-    table = open_table(portal(below, blank), "Chlorophyll a")
+    table = open_table(portal(below, blank), quantity="Chlorophyll a")
     assert table.cells["Chlorophyll a"][-1] == "<0.5"
     assert "1 sample for quality control left out" in table.notes
 
 
 def test_a_table_with_a_column_per_quantity_takes_no_quantity():
     with pytest.raises(InputError, match="the table has a column for each quantity"):
-        open_table(erddap()[0], "chlorophyll")
+        open_table(erddap()[0], quantity="chlorophyll")
 
 
 def test_any_table_in_long_form_asks_for_its_quantity():
@@ -590,7 +590,7 @@ def test_any_table_in_long_form_asks_for_its_quantity():
     )
     with pytest.raises(InputError, match="2 quantities in one column"):
         open_table(path)
-    assert readings(open_table(path, "pH"), "pH") == [7.1, 7.2]
+    assert readings(open_table(path, quantity="pH"), "pH") == [7.1, 7.2]
 
 
 # -- what a spreadsheet, a copy or a crash does to a form -------------------------------------------------

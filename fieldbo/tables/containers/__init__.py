@@ -1,15 +1,21 @@
-"""Files that hold tables but are not plain text: each format has a module with ``read(path) -> Table``."""
+"""Files that hold tables but are not plain text: a module each, with ``read(path, layer) -> Table``."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from fieldbo.tables.containers.unreadable import refuse_unreadable
 from fieldbo.tables.table import Table
 
 _HEAD = 4096
+_BLANK = b"\xef\xbb\xbf \r\n\t"
+_SQLITE, _ZIP = b"SQLite format 3\0", b"PK\x03\x04"
+_NMEA = re.compile(rb"[^\r\n$!]{0,80}[$!][A-Z][A-Z0-9]{3,9},[^\r\n]*")
+_TLOG = {0xFE: 6, 0xFD: 10}  # bytes of a MAVLink header by the mark at its beginning
 
 
 @dataclass(frozen=True)
@@ -23,33 +29,118 @@ class Container:
     fits : callable
         Whether a file has this format, from its first bytes and its suffix in lower case.
     module : str
-        Module in this package with ``read(path) -> Table``; imported when it is needed.
+        Module in this package with ``read(path, layer) -> Table``; imported when it is needed. If it has
+        ``read_track(path, layer)``, too, that gives the positions alone.
     """
 
     name: str
     fits: Callable[[bytes, str], bool]
     module: str
 
-    def read(self, path: Path) -> Table:
+    def read(self, path: Path, layer: str | None = None) -> Table:
         """Return the table in a file of this format.
+
+        Parameters
+        ----------
+        path : Path
+        layer : str, optional
+            Which of several tables: a layer, a sheet, a track or a kind of message.
 
         Raises
         ------
         InputError
-            The file is damaged, or it holds no readings.
+            The file is damaged, or it holds no readings; or it holds several tables, and none is named.
         """
-        table: Table = import_module(f"{__name__}.{self.module}").read(path)
+        table: Table = import_module(f"{__name__}.{self.module}").read(path, layer)
         return table
 
+    def read_track(self, path: Path, layer: str | None = None) -> Table:
+        """Return the positions in a file of this format, as `read` does where it has no others.
 
-CONTAINERS: tuple[Container, ...] = ()
+        Raises
+        ------
+        InputError
+            As `read` does.
+        """
+        module = import_module(f"{__name__}.{self.module}")
+        track: Table = getattr(module, "read_track", module.read)(path, layer)
+        return track
+
+
+def _is_geopackage(head: bytes, suffix: str) -> bool:
+    return head.startswith(_SQLITE) and (head[68:70] == b"GP" or suffix == ".gpkg")
+
+
+def _is_nmea(head: bytes, suffix: str) -> bool:
+    """Return whether most of the first lines are sentences of NMEA 0183, perhaps behind a logger's time."""
+    lines = [line for line in head.split(b"\n")[:-1] or [head] if line.strip()][:40]
+    return bool(lines) and 2 * sum(_NMEA.match(line) is not None for line in lines) > len(lines)
+
+
+def _is_dataflash(head: bytes, suffix: str) -> bool:
+    return head.startswith((b"\xa3\x95\x80", b"FMT, 128,"))
+
+
+def _is_tlog(head: bytes, suffix: str) -> bool:
+    """Return whether a file begins with a time in microseconds and a MAVLink packet."""
+    if suffix not in (".tlog", ".rlog") and not 1e15 < int.from_bytes(head[:8], "big") < 4.2e15:
+        return False
+    return len(head) > 20 and head[8] in _TLOG
+
+
+def _is_geojson(head: bytes, suffix: str) -> bool:
+    start = head.lstrip(_BLANK)
+    named = re.search(rb'"type"\s*:\s*"(FeatureCollection|Feature|Point|MultiPoint)"', head)
+    return start.startswith(b"{") and (suffix == ".geojson" or named is not None)
+
+
+def _is_xml(root: bytes) -> Callable[[bytes, str], bool]:
+    tag = re.compile(rb"<(\w+:)?" + root + rb"[\s>]")
+    return lambda head, _: head.lstrip(_BLANK).startswith(b"<") and tag.search(head) is not None
+
+
+def _is_vector(head: bytes, suffix: str) -> bool:
+    return head.startswith((b"\x00\x00\x27\x0a", b"fgb\x03"))
+
+
+def _is_netcdf(head: bytes, suffix: str) -> bool:
+    return head.startswith((b"CDF\x01", b"CDF\x02", b"CDF\x05", b"\x89HDF\r\n\x1a\n"))
+
+
+def _is_workbook(head: bytes, suffix: str) -> bool:
+    return head.startswith(_ZIP) and suffix in (".xlsx", ".xlsm", ".xltx", ".xltm")
+
+
+CONTAINERS: tuple[Container, ...] = (
+    Container("GeoPackage", _is_geopackage, "vector"),
+    Container("RBR log", lambda head, _: head.startswith(_SQLITE), "rsk"),
+    Container("Excel workbook", _is_workbook, "xlsx"),
+    Container("NetCDF", _is_netcdf, "netcdf"),
+    Container("PX4 log", lambda head, _: head.startswith(b"ULog\x01\x12\x35"), "px4"),
+    Container("ArduPilot log", _is_dataflash, "ardupilot"),
+    Container("MAVLink log", _is_tlog, "tlog"),
+    Container("GPX", _is_xml(b"gpx"), "gpx"),
+    Container("KML", _is_xml(b"kml"), "kml"),
+    Container("GeoJSON", _is_geojson, "geojson"),
+    Container("vector layer", _is_vector, "vector"),
+    Container("NMEA 0183", _is_nmea, "nmea"),
+)
 
 
 def container_of(path: Path) -> Container | None:
-    """Return the format of a file; None if it is text, or can't be read."""
+    """Return the format of a file; None if it is text, or can't be opened.
+
+    Raises
+    ------
+    InputError
+        The file is of a known kind that is not read: the error says what it is and what to export.
+    """
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
     except OSError:
         return None
-    return next((each for each in CONTAINERS if each.fits(head, path.suffix.lower())), None)
+    found = next((each for each in CONTAINERS if each.fits(head, path.suffix.lower())), None)
+    if found is None:
+        refuse_unreadable(path, head)
+    return found
