@@ -165,7 +165,7 @@ def refuse_unreadable(path: Path, head: bytes) -> None:
 
 
 def _describe_archive(path: Path) -> InputError | None:
-    """Return the error for a ZIP archive, which programs use for files of their own; None if it is of text."""
+    """Return the error for a ZIP archive, which programs use for files of their own; None if of text."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
