@@ -12,7 +12,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.axes import Axis, is_depth, is_height
 from fieldbo.errors import InputError
 from fieldbo.tables.table import Table
-from fieldbo.tables.units import bare, conversion, is_known, is_plain, is_pressure
+from fieldbo.tables.units import bare, conversion, is_known, is_plain, is_pressure, unit_of
 
 Length = Literal["easting", "northing", "position", "depth", "height"]
 """What a column of lengths holds. A depth points down, a height up."""
@@ -176,10 +176,24 @@ def stated_unit(table: Table, name: str) -> str | None:
     """Return the unit that the header states for a column of positions or depths; None if it states none.
 
     A coordinate system or a remark in brackets is none: "Easting (UTM 32N)", "Depth (below surface)".
+
+    Raises
+    ------
+    InputError
+        The column's name and the line of units state different ones.
     """
-    stated = table.units.get(name)
+    stated, in_name = table.units.get(name), unit_of(name)
     if stated is None or is_plain(stated):
         return None
+    if in_name not in (None, stated) and is_known(in_name) and is_known(stated):
+        change = conversion(in_name, stated)
+        if change is None or not change.is_none:
+            raise InputError(
+                f"the name of column {name!r} states the unit {in_name}, the line of units {stated}",
+                expected="one unit",
+                where=f"{table.path}, column {name}",
+                fix="correct the one that is wrong",
+            )
     return None if not is_known(stated) and _REMARK.fullmatch(stated) else stated
 
 

@@ -428,11 +428,14 @@ def _check_possible(
         return
     row = int(np.argmax(impossible))
     name, number = (lat, y[row]) if abs(y[row]) > 90 else (lon, x[row])
+    scaled = max(np.median(np.abs(y[impossible])) / 90, np.median(np.abs(x[impossible])) / 180) > 1e5
     raise InputError(
         f"{number:g} is not in degrees, in {impossible.sum()} of {len(log)} rows",
         expected="latitudes between -90 and 90, longitudes between -180 and 360",
         where=log.place(row, name),
-        fix="use --x and --y if the positions are in metres",
+        fix=f"call the columns {lat} (degE7) and {lon} (degE7) if they hold degrees times ten million"
+        if scaled
+        else "use --x and --y if the positions are in metres",
     )
 
 

@@ -279,11 +279,13 @@ def clean_unit(text: str) -> str:
 
     Examples
     --------
-    >>> clean_unit("(deg)"), clean_unit("[ITS-90, deg C]"), clean_unit("mg m-3"), clean_unit("TS")
-    ('deg', 'deg C', 'mg m-3', 'TS')
+    >>> clean_unit("(deg)"), clean_unit("[ITS-90, deg C]"), clean_unit("mg m-3"), clean_unit("(none)")
+    ('deg', 'deg C', 'mg m-3', '')
     """
     found = _BRACKETS.fullmatch(text.strip())
     inner = found[1].strip() if found else text.strip()
+    if inner.lower() in ("none", "unitless", "dimensionless", "-", "n/a", "na"):
+        return ""
     return next((part for part in _parts(inner) if is_unit(part)), inner)
 
 

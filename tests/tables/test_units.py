@@ -15,6 +15,8 @@ from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError
 from fieldbo.tables.coordinates import read_degrees
 from fieldbo.tables.measures import along, lengths_of, spreads_in, values_in
+from fieldbo.tables.opening import open_table
+from fieldbo.tables.survey import survey_points
 from fieldbo.tables.table import Table
 from fieldbo.tables.units import bare, clean_unit, conversion, is_pressure, unit_of
 
@@ -246,6 +248,31 @@ def test_a_column_along_an_axis_takes_the_unit_of_the_axis():
     assert along(table_of("temperature", "50"), "temperature", oven).numbers.tolist() == [50.0]
     with pytest.raises(InputError, match="the unit of column temperature"):
         along(table_of("temperature (mg/L)", "50"), "temperature (mg/L)", oven)
+
+
+def test_a_name_and_a_line_of_units_that_differ_are_refused():
+    with pytest.raises(InputError, match=r"column 'depth_ft' states the unit ft, the line of units m"):
+        lengths_of(table_of("depth_ft", "3", unit="m"), "depth_ft", "depth")
+    assert lengths_of(table_of("depth_ft", "10", unit="feet"), "depth_ft", "depth").numbers.tolist() == [
+        3.048
+    ]
+
+
+def test_units_in_lines_above_the_names_are_those_of_the_columns(tmp_path):
+    rows = "".join(f"2026/07/14,09:00:{i:02d},500,{10 + i},{64 + i}\n" for i in range(9))
+    head = "Serial_number:\n2041234\nLEVEL\nUNIT: ft\nTEMPERATURE\nUNIT: °F\n"
+    (tmp_path / "level.csv").write_text(f"{head}Date,Time,ms,LEVEL,TEMPERATURE\n{rows}", encoding="utf-8")
+    table = open_table(tmp_path / "level.csv")
+    assert table.units == {"LEVEL": "ft", "TEMPERATURE": "°F"}
+    assert lengths_of(table, "LEVEL", "depth").numbers[0] == 3.048
+
+
+def test_degrees_times_ten_million_are_named_in_the_error():
+    at = {"lat": 473100000, "lon": 85100000, "v": 5}
+    cells = {name: tuple(str(k + i) for i in range(9)) for name, k in at.items()}
+    table = Table(Path("log.csv"), tuple(cells), {}, cells, np.arange(2, 11))
+    with pytest.raises(InputError, match=r"lat \(degE7\)"):
+        survey_points(table, lat="lat", lon="lon", value="v")
 
 
 def test_values_become_those_of_the_world_s_unit():
