@@ -309,8 +309,9 @@ def _take_from_table(log: Table, content: PriorFile, world: World) -> EarlierRea
     notes = (*about_values, *(note for each in measured for note in each.notes))
     dated = _parse_dates(log) if "time" in columns else None
     if dated is not None:
-        if dated.undecided and content.age_days is None:
-            raise _undecided(log, dated.undecided)
+        question = dated.undecided or dated.unzoned
+        if question and content.age_days is None:
+            raise _undecided(log, question)
         times = dated.seconds[kept]
         notes += (*dated.notes, *(() if dated.offsets else (IN_UTC,)))
     elif "age_days" in columns:

@@ -62,8 +62,8 @@ class SurveyPoints:
     dated : bool
         Whether the `times` count from 1970.
     undecided : str
-        The two readings of a date, if the log does not tell whether the day or the month comes first. The
-        order of the rows hardly depends on it, their age does.
+        The two readings of a date, if the log does not tell whether the day or the month comes first, or
+        why the zone of the times is not certain. The order of the rows hardly depends on it, their age does.
     """
 
     positions: Array
@@ -257,7 +257,7 @@ def survey_points(
         (*notes, *wrapping, *pooling),
         tuple(doubts),
         dated=clock is not None and clock.absolute,
-        undecided="" if clock is None else clock.undecided,
+        undecided="" if clock is None else clock.undecided or clock.unzoned,
     )
 
 

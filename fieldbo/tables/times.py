@@ -69,6 +69,8 @@ class Times(NamedTuple):
     """The two readings of a date, if the log does not tell whether the day or the month comes first."""
     offsets: bool = True
     """Whether all of them state their offset from UTC, or need none."""
+    unzoned: str = ""
+    """Why their zone is not certain, if the header says something of it; they are taken as UTC."""
 
     @property
     def absolute(self) -> bool:
@@ -167,9 +169,8 @@ def _note_created(cells: Sequence[str], best: Array, complete: Sequence[Array]) 
     for other in complete:
         differ = np.flatnonzero(np.isfinite(best) & np.isfinite(other) & (best != other))
         if len(differ):
-            row = int(differ[0])
-            used, left = (f"{at.day} {at:%B %Y}" for at in map(_at, (best[row], other[row])))
-            return [f"{cells[row]!r} is read as {used}: the file was created before {left}"]
+            used, left = (f"{at.day} {at:%B %Y}" for at in map(_at, (best[differ[0]], other[differ[0]])))
+            return [f"{cells[differ[0]]!r} is read as {used}: the file was created before {left}"]
     return []
 
 
@@ -233,6 +234,8 @@ def _put_together(log: Table, name: str, other: str, times: Times) -> Times:
 
 def _add_fractions(log: Table, times: Times) -> Times:
     """Return times with the fractions of seconds added that stand in a column of their own."""
+    if (times.seconds[np.isfinite(times.seconds)] % 1).any():
+        return times
     for name in log.names:
         per = 1000.0 if name.lower() in ("ms", "millis", "milliseconds") else 1.0
         if per == 1.0 and not _FRACTIONS.search(name):
@@ -258,8 +261,7 @@ def _apply_zone(log: Table, names: Sequence[str], times: Times) -> Times:
         (zone for name in names if (zone := zone_of(f"{name} ({log.units.get(name, '')})")) is not None), None
     )
     if header is not None and header.question:
-        question = f"the zone of {names[0]} is not certain: {header.question}"
-        return times._replace(undecided=times.undecided or question)
+        return times._replace(unzoned=f"the zone of {names[0]} is not certain: {header.question}")
     rows = _zones_of_rows(log)
     if header is None and rows is None:
         return times
@@ -280,12 +282,11 @@ def _apply_zone(log: Table, names: Sequence[str], times: Times) -> Times:
 
 def _zones_of_rows(log: Table) -> list[Zone | None] | None:
     """Return the zone of each row, if a column states it and each row has one that is known."""
-    names = [name for name in log.names if _ZONES.search(name)]
-    if len(names) != 1:
+    columns = [log.cells[name] for name in log.names if _ZONES.search(name)]
+    if len(columns) != 1:
         return None
-    cells = log.cells[names[0]]
-    known = {cell: zone_named(cell) for cell in set(cells)}
-    return None if any(zone is None for zone in known.values()) else [known[cell] for cell in cells]
+    known = {cell: zone_named(cell) for cell in set(columns[0])}
+    return None if any(zone is None for zone in known.values()) else [known[cell] for cell in columns[0]]
 
 
 def column_of_time(log: Table, names: Sequence[str]) -> str | None:

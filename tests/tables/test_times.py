@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -71,7 +72,10 @@ def test_headers_without_a_zone_leave_it_open(name):
     "name", ["Time (CST)", "Time (local)", "Local time", "Ortszeit", "Time (ET)", "Time, IST"]
 )
 def test_zones_that_are_not_certain_are_a_question(name):
-    assert "is not certain" in read(name, "2026-07-14 09:00:00").undecided
+    times = read(name, "2026-07-14 09:00:00")
+    assert "is not certain" in times.unzoned
+    assert not times.offsets
+    assert read(name, "2026-07-14T09:00:00Z").unzoned == ""
 
 
 def test_a_place_s_zone_knows_summer_time():
@@ -172,6 +176,9 @@ def test_korexo_s_date_time_and_fraction_are_one_time():
     assert column_of_time(table, list(columns)) == "Date (MM/DD/YYYY)"
     for name in list(columns)[:2]:
         assert times_in(table, name).seconds.tolist() == [AT, AT + 0.5, AT + 1.25]
+    iso = ("2026-07-14T09:00:00Z", "2026-07-14T09:00:00.500Z", "2026-07-14T09:00:01.250Z")
+    rewritten = replace(table, cells={**table.cells, "Date (MM/DD/YYYY)": iso})
+    assert times_in(rewritten, "Date (MM/DD/YYYY)").seconds.tolist() == [AT, AT + 0.5, AT + 1.25]
 
 
 def test_a_zone_of_either_column_holds_for_both():
