@@ -251,9 +251,9 @@ def _turn(table: Table, name: str, down: bool, numbers: Array) -> tuple[Array, l
             where=f"{table.path}, column {name}",
             fix="name a column of heights",
         )
-    all_negative = bool(len(known)) and bool((known <= 0).all()) and bool((known < 0).any())
+    is_negative = bool(known.any()) and float(np.mean(known[known != 0] < 0)) > 0.5  # some may be in air
     if says_up and not says_down:
-        if all_negative or not known.any():
+        if is_negative or not known.any():
             return -numbers + 0.0, [f"{name} points up: depths are its numbers without their minus"]
         raise InputError(
             f"column {name} points up and reaches {known.max():g}: these are no depths",
@@ -261,7 +261,7 @@ def _turn(table: Table, name: str, down: bool, numbers: Array) -> tuple[Array, l
             where=f"{table.path}, column {name}",
             fix="name a column of depths, or add one: the height of the surface minus these heights",
         )
-    if not all_negative:
+    if not is_negative:
         return numbers, []
     if says_down:
         raise InputError(
@@ -270,4 +270,4 @@ def _turn(table: Table, name: str, down: bool, numbers: Array) -> tuple[Array, l
             where=f"{table.path}, column {name}",
             fix="remove the minus signs; or call the column elevation if it counts upwards from the surface",
         )
-    return -numbers + 0.0, [f"{name} is negative throughout: depths are its numbers without their minus"]
+    return -numbers + 0.0, [f"{name} is negative: depths are its numbers without their minus"]

@@ -232,7 +232,9 @@ def test_what_points_up_and_is_positive_is_no_depth(name):
 def test_negative_depths_are_a_question(name):
     with pytest.raises(InputError, match="depths are negative"):
         lengths_of(table_of(name, "-1.5", "-2"), name, "depth")
-    assert lengths_of(table_of(name, "-0.02", "2"), name, "depth").numbers.tolist() == [-0.02, 2.0]  # in air
+    assert lengths_of(table_of(name, "-0.02", "2", "1"), name, "depth").numbers.tolist() == [-0.02, 2.0, 1.0]
+    with pytest.raises(InputError, match="depths are negative"):
+        lengths_of(table_of(name, "0.02", "-1.5", "-2"), name, "depth")
 
 
 def test_depths_are_no_heights():
