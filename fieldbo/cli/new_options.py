@@ -40,6 +40,13 @@ class Goal(StrEnum):
     maximise = "maximise"
 
 
+class Positive(StrEnum):
+    """Direction in which the values of a bathymetry grow."""
+
+    down = "down"
+    up = "up"
+
+
 class Pattern(StrEnum):
     """Arrangement of the sites of a place."""
 
@@ -47,9 +54,17 @@ class Pattern(StrEnum):
     hexagonal = "hexagonal"
 
 
-def _option(help: str, *, default: Any = None, metavar: str | None = None, panel: str | None = None) -> Any:
+def _option(
+    help: str,
+    *,
+    default: Any = None,
+    metavar: str | None = None,
+    panel: str | None = None,
+    flags: str | None = None,
+) -> Any:
     """Return a field of a group; with ``...`` as its default, the option has to be given."""
-    given = typer.Option(help=help, metavar=metavar, rich_help_panel=panel)
+    names = () if flags is None else (flags,)
+    given = typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel)
     return field(default=MISSING if default is ... else default, metadata={"option": given})
 
 
@@ -104,6 +119,24 @@ class TableOptions(Options):
         "Use *log* for skewed, positive values.  [default: *log* for a survey of heavy-tailed values]"
     )
     unit: str | None = _option("Unit of the value.  [default: that in the log, or 1]")
+    quantity: str | None = _option(
+        "Which quantity to read, of several in one column; it is then the column of the value."
+    )
+    layer: str | None = _option("Which layer, sheet, track or kind of message to read, of several in a file.")
+    track: Path | None = _option(
+        "Track with the positions of a log that has none: GPX, NMEA, the log of an autopilot, or a table."
+    )
+    track_offset: str | None = _option(
+        "What to add to the log's times to get the track's, such as \"-2 h\".", metavar="AMOUNT"
+    )
+    track_gap: str | None = _option(
+        "No positions between fixes of the track further apart than this.  [default: 30 s]", metavar="AMOUNT"
+    )
+    clean: bool | None = _option(
+        "Leave readings out that look wrong, or take them.  [default: ask]", flags="--clean/--keep"
+    )
+    low: float | None = _option("The least possible value; lower ones are left out.")
+    high: float | None = _option("The largest possible value; higher ones are left out.")
 
 
 class MissionOptions(Options):
@@ -146,6 +179,9 @@ class PlaceOptions(Options):
         "Zones to go around, such as a swimmers' zone. Repeat the option for several files.",
         metavar="FILE[:LAYER]",
     )
+    avoid_margin: str | None = _of_place(
+        'Distance to keep from points and lines among the zones, such as "10 m".  [default: only areas]'
+    )
     start: str | None = _of_place(
         "Start and home: latitude and longitude.  [default: the first reading]", metavar="LAT,LON"
     )
@@ -156,8 +192,17 @@ class PlaceOptions(Options):
     )
     pattern: Pattern | None = _of_place("Arrangement of the sites.  [default: square]")
     clearance: str | None = _of_place("Distance to keep from shores and from zones to avoid.  [default: 2 m]")
-    bathymetry: Path | None = _of_place(
-        "Depth of the bottom, as NetCDF or GeoTIFF in any CRS; it limits the sites."
+    bathymetry: str | None = _of_place(
+        "Depth of the bottom, as NetCDF, GeoTIFF or another grid in any CRS; it limits the sites. Name one "
+        "of several variables or bands after a colon.",
+        metavar="FILE[:VARIABLE]",
+    )
+    positive: Positive | None = _of_place(
+        "Direction in which the values of *--bathymetry* grow: *down* for depths, *up* for elevations.  "
+        "[default: as the file says]"
+    )
+    deepest: str | None = _of_place(
+        'Depth of the deepest water, such as "800 m".  [default: more than 500 m is an error]'
     )
     least_depth: str | None = _of_place("No sites where the water is shallower; needs *--bathymetry*.")
     depths: str | None = _of_place(

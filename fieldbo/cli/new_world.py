@@ -28,11 +28,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fieldbo.domain.domain import Domain
+    from fieldbo.mission.new.survey import Survey
     from fieldbo.mission.new.writer import NewWorld
+    from fieldbo.tables.source import Opening
+    from fieldbo.tables.table import Table
 
 _LEAST, _MOST = 1e-6, 1e9
 """Range of amounts in metres, seconds and m/s, so that no cost overflows."""
 
+_OF_SURVEY = ("--x", "--y", "--channel", "--time", "--track", "--clean", "--low", "--high")
 _LENGTH, _TIME = ("m", "the unit of lengths"), ("s", "the unit of times")
 
 
@@ -80,27 +84,35 @@ def world(
     drawn from a Gaussian process fitted to the table; in a cell, it is its mean. A place on the Earth is also
     drawn, in *NAME-place.png*.
     """
-    if table.value is None:
-        list_columns(table.csv)
-    given: dict[str, Any] = {"csv": table.csv, "value": table.value, "noise_sd": table.noise}
-    given |= {"fitted_model": fitted_model}
+    assumed: list[str] = []
+    opening = _opening(table, assumed)
+    value = table.quantity if table.value is None else table.value
+    if value is None:
+        list_columns(opening.open(table.csv, table.time))
+    given: dict[str, Any] = {"csv": table.csv, "value": value, "noise_sd": table.noise}
+    given |= {"fitted_model": fitted_model, "opening": opening}
+    given |= {"value_unit": table.unit or "", "missing": tuple(table.missing or ())}
     if table.transform is not None:
         given["transform"] = table.transform.value
     if cell:
-        positions = [option for option in ("--x", "--y", "--channel", "--time") if option in table.given()]
-        reject([*positions, *mission.given(), *place.given()], "with --cell", "cell", "leave out")
-        given |= {"value_unit": table.unit or "", "missing": tuple(table.missing or ())}
+        of_survey = [option for option in _OF_SURVEY if option in table.given()]
+        reject([*of_survey, *mission.given(), *place.given()], "with --cell", "cell", "leave out")
         lines = _make_cell(name, given, of_cell, replace_)
     else:
         reject(of_cell.given(), "without --cell", "survey", "add")
         if table.x is None and place.lat is None and place.lon is None:
-            place = replace(place, **recognised(table.csv))
-        given |= {"value_unit": table.unit or "", "channels": tuple(table.channel or ())}
-        given |= {"time": table.time, "missing": tuple(table.missing or ()), "mission": mission.asked()}
+            if table.track is not None:
+                place = replace(place, lat="latitude", lon="longitude")
+            else:
+                place = replace(place, **recognised(opening.open(table.csv, table.time)))
+        given |= {"channels": tuple(table.channel or ()), "time": table.time, "mission": mission.asked()}
+        given |= {"low": table.low, "high": table.high}
+        if table.clean is not None:
+            given["cleaning"] = "clean" if table.clean else "keep"
         if place.given():
-            lines = _make_place(name, table, given, mission, place, replace_)
+            lines = _make_place(name, table, given, mission, place, replace_, assumed)
         else:
-            lines = _make_survey(name, table, given, mission, replace_)
+            lines = _make_survey(name, table, given, mission, replace_, assumed)
     typer.echo("\n".join(lines))
 
 
@@ -111,10 +123,11 @@ def _make_place(
     mission: MissionOptions,
     place: PlaceOptions,
     overwrite: bool,
+    assumed: list[str],
 ) -> list[str]:
     from fieldbo.mission.files import name_of
     from fieldbo.mission.new.place import Extent
-    from fieldbo.mission.new.survey import Survey, make_world
+    from fieldbo.mission.new.survey import Survey
     from fieldbo.results import plot
 
     picture = Path(f"{name_of('world', name)}-place.png")
@@ -130,10 +143,10 @@ def _make_place(
             expected="--lat and --lon in degrees, or --x and --y in metres with --crs",
             where="--lat" if in_degrees else "--x",
         )
-    assumed: list[str] = []
     options: dict[str, Any] = {
         "outline": place.outline,
         "avoid": tuple(place.avoid or ()),
+        "avoid_margin": _measure("--avoid-margin", place.avoid_margin, *_LENGTH, assumed),
         "start": None if place.start is None else degrees(place.start, "--start"),
         "spacing": _measure("--spacing", place.spacing, *_LENGTH, assumed),
         "pattern": None if place.pattern is None else place.pattern.value,
@@ -142,6 +155,8 @@ def _make_place(
         "stop_s": _measure("--stop", place.stop, *_TIME, assumed),
         "crs": place.crs,
         "bathymetry": place.bathymetry,
+        "positive": None if place.positive is None else place.positive.value,
+        "deepest": _measure("--deepest", place.deepest, *_LENGTH, assumed),
         "least_depth": _measure("--least-depth", place.least_depth, *_LENGTH, assumed),
         "depths": None if place.depths is None else numbers(place.depths, "--depths"),
     }
@@ -153,7 +168,7 @@ def _make_place(
         extent=Extent(**{option: value for option, value in options.items() if value is not None}),
         depth=place.depth,
     )
-    made = make_world(name, survey, overwrite=overwrite)
+    made = _make_asking(name, survey, overwrite)
     try:
         plot.save(plot.place_picture(made.loaded.world, made.field.readings), picture)
     except OSError as error:
@@ -176,10 +191,15 @@ def _make_place(
 
 
 def _make_survey(
-    name: str, table: TableOptions, given: dict[str, Any], mission: MissionOptions, overwrite: bool
+    name: str,
+    table: TableOptions,
+    given: dict[str, Any],
+    mission: MissionOptions,
+    overwrite: bool,
+    assumed: list[str],
 ) -> list[str]:
     """Make a survey in metres that is not placed on the Earth."""
-    from fieldbo.mission.new.survey import Survey, make_world
+    from fieldbo.mission.new.survey import Survey
 
     if table.x is None:
         raise InputError(
@@ -188,16 +208,30 @@ def _make_survey(
             where="--x",
             fix="name them, or add --cell if the table holds settings and their outcomes",
         )
-    assumed: list[str] = []
     _measure("--battery", mission.battery, "s", "the unit of costs", assumed)
     survey = Survey(**given, columns=(table.x,) if table.y is None else (table.x, table.y))
-    return _report(make_world(name, survey, overwrite=overwrite), "readings", assumed)
+    return _report(_make_asking(name, survey, overwrite), "readings", assumed)
+
+
+def _make_asking(name: str, survey: Survey, overwrite: bool) -> NewWorld:
+    """Make a world; on a terminal, ask what becomes of readings that look wrong."""
+    from fieldbo.mission.new.survey import make_world
+    from fieldbo.tables.cleaning import SuspectReadingsError
+
+    try:
+        return make_world(name, survey, overwrite=overwrite)
+    except SuspectReadingsError as error:
+        if not sys.stdin.isatty():
+            raise
+        typer.echo(str(error))
+        left_out = typer.confirm("Leave them out? (No: take them as they are)", default=None)
+        survey = replace(survey, cleaning="clean" if left_out else "keep")
+        return make_world(name, survey, overwrite=overwrite)
 
 
 def _make_cell(name: str, given: dict[str, Any], options: CellOptions, overwrite: bool) -> list[str]:
     from fieldbo.mission.new.cell import control_set_of, make_cell, module_of, setting_of
     from fieldbo.mission.new.trials import CellTable
-    from fieldbo.tables.opening import open_table
 
     if options.sample_cost is not None and (options.module or options.control_set):
         raise InputError(
@@ -205,7 +239,7 @@ def _make_cell(name: str, given: dict[str, Any], options: CellOptions, overwrite
             expected="one or the other",
             where="--sample-cost",
         )
-    settings = [setting_of(text, open_table(given["csv"]).names) for text in options.axis or ()]
+    settings = [setting_of(text, given["opening"].open(given["csv"]).names) for text in options.axis or ()]
     cell = CellTable(
         **given,
         axes=tuple(column for column, _ in settings),
@@ -217,6 +251,22 @@ def _make_cell(name: str, given: dict[str, Any], options: CellOptions, overwrite
         goal="minimise" if options.goal is None else options.goal.value,
     )
     return _report(make_cell(name, cell, overwrite=overwrite), "rows")
+
+
+def _opening(table: TableOptions, assumed: list[str]) -> Opening:
+    """Return how the file of readings is opened."""
+    from fieldbo.tables.source import Opening
+
+    offset, gap = table.track_offset, _measure("--track-gap", table.track_gap, *_TIME, assumed)
+    sign, size = (-1.0, offset[1:]) if offset is not None and offset.startswith("-") else (1.0, offset)
+    offset_s = _measure("--track-offset", size, *_TIME, assumed, zero=True)
+    given = {"track_offset_s": None if offset_s is None else sign * offset_s, "track_gap_s": gap}
+    return Opening(
+        table.quantity,
+        table.layer,
+        table.track,
+        **{option: value for option, value in given.items() if value is not None},
+    )
 
 
 def _measure(
@@ -308,22 +358,19 @@ def degrees(text: str, option: str) -> tuple[float, ...]:
     return given
 
 
-def list_columns(csv: Path) -> NoReturn:
+def list_columns(log: Table) -> NoReturn:
     """Print what the columns of a log hold, and raise the error that one has to be chosen."""
     from fieldbo.tables.columns import describe_columns, no_value_chosen, table_of
-    from fieldbo.tables.opening import open_table
 
-    log = open_table(csv)
     typer.echo("\n".join([*log.notes, *table_of(describe_columns(log))]))
     raise no_value_chosen(log)
 
 
-def recognised(csv: Path) -> dict[str, Any]:
+def recognised(log: Table) -> dict[str, Any]:
     """Return the columns of a log that look like latitude and longitude, once the user has agreed."""
     from fieldbo.tables.columns import describe_columns
-    from fieldbo.tables.opening import open_table
 
-    columns = describe_columns(open_table(csv))
+    columns = describe_columns(log)
     lat, lon = ([c.name for c in columns if c.kind == kind] for kind in ("latitude", "longitude"))
     if len(lat) != 1 or len(lon) != 1:
         return {}

@@ -64,6 +64,8 @@ class Domain:
         Distance between neighbouring sites that come from a lattice without a grid.
     bottom : Bottom, optional
         The bottom of the water, in which a third axis, a depth, ends.
+    source : str
+        What outline and obstacles were read from, for people.
 
     Raises
     ------
@@ -95,6 +97,7 @@ class Domain:
     crs: str | None = None
     pitch: float | None = None
     bottom: Bottom | None = field(default=None, repr=False)
+    source: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fieldbo._numerics.arrays import Array, Mask, frozen_array
 from fieldbo.domain.axes import Axis
-from fieldbo.domain.georeference import reprojected
+from fieldbo.domain.georeference import is_geographic, reprojected, turned_to
 from fieldbo.domain.obstacles import MITRE, Obstacle, Region, check_obstacles
 from fieldbo.errors import InputError
 
@@ -73,6 +73,8 @@ class Bottom:
         xy = np.atleast_2d(np.asarray(places, dtype=float))
         if self.crs is not None and self.domain_crs is not None and self.crs != self.domain_crs:
             xy = reprojected(xy, self.domain_crs, self.crs)
+            if is_geographic(self.crs):  # longitudes of the raster may run from 0 to 360
+                xy = turned_to(xy, float(self.x[0] + self.x[-1]) / 2.0)
         column, right, inside_x = _cell(self.x, xy[:, 0])
         row, up, inside_y = _cell(self.y, xy[:, 1])
         total, weight = np.zeros(len(xy)), np.zeros(len(xy))

@@ -224,8 +224,7 @@ def local_crs(latitude: ArrayLike, longitude: ArrayLike) -> str:
             "the place crosses the antimeridian: its longitudes run from "
             f"{around.min():.6f} to {around.max() - 360.0:.6f}",
             expected="a place on one side of it, or the CRS to use",
-            fix=f"add --crs EPSG:32{'6' if north.mean() >= 0 else '7'}60, which reaches across, and give an "
-            "outline in that CRS, not in degrees",
+            fix=f"add --crs EPSG:32{'6' if north.mean() >= 0 else '7'}60, which reaches across",
         )
     if np.ptp(east) > _WIDEST:
         raise InputError(
@@ -325,6 +324,25 @@ def crs_name(crs: str) -> str:
 def same_crs(first: str, second: str) -> bool:
     """Return True if two texts describe the same CRS."""
     return crs_of(first, "crs").equals(crs_of(second, "crs"), ignore_axis_order=True)
+
+
+@lru_cache(maxsize=64)
+def is_geographic(crs: str) -> bool:
+    """Return whether a CRS is in degrees."""
+    return bool(crs_of(crs, "crs").is_geographic)
+
+
+def turned_to(degrees: Array, middle: float) -> Array:
+    """Return longitude and latitude (k, 2) with longitudes within 180 degrees of a middle.
+
+    Examples
+    --------
+    >>> turned_to(np.array([[-10.0, 50.0], [170.0, 50.0]]), 180.0).tolist()
+    [[350.0, 50.0], [170.0, 50.0]]
+    """
+    turned = np.array(degrees)
+    turned[:, 0] += 360.0 * np.round((middle - turned[:, 0]) / 360.0)
+    return frozen_array(turned)
 
 
 def reprojected(points: ArrayLike, source: str, target: str) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import shapely
@@ -40,12 +40,15 @@ class Pieces:
         With the number of their feature, counted from 0.
     marks : list of (int, geometry)
         Points and open lines.
+    edges : list of (int, geometry)
+        Closed lines, which are among the areas.
     notes : list of str
     errors : list of InputError
     """
 
     areas: list[tuple[int, Region]] = field(default_factory=list)
     marks: list[tuple[int, BaseGeometry]] = field(default_factory=list)
+    edges: list[tuple[int, BaseGeometry]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     errors: list[InputError] = field(default_factory=list)
 
@@ -78,8 +81,19 @@ def named(numbers: Sequence[int], names: Sequence[str]) -> str:
     return ", ".join(shown[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def find_pieces(geometries: Sequence[Any], names: Sequence[str], use: Use, where: str, option: str) -> Pieces:
-    """Return the areas, lines and points among features; what is wrong with them goes to its errors."""
+def find_pieces(
+    geometries: Sequence[Any],
+    names: Sequence[str],
+    use: Use,
+    where: str,
+    option: str,
+    *,
+    degrees: bool = False,
+) -> Pieces:
+    """Return the areas, lines and points among features; what is wrong with them goes to its errors.
+
+    In degrees, longitudes are made continuous first.
+    """
     pieces, without = Pieces(), list[int]()
     for number, geometry in enumerate(geometries):
         which = named([number], names)
@@ -96,6 +110,12 @@ def find_pieces(geometries: Sequence[Any], names: Sequence[str], use: Use, where
                 )
             )
             continue
+        if degrees:
+            try:
+                parts = [unrolled(part, f"{where}: feature {which}", option) for part in parts]
+            except InputError as error:
+                pieces.errors.append(error)
+                continue
         _sort_feature(pieces, number, parts, names, use, where, option)
     if without:
         what = counted(len(without), "feature")
@@ -133,7 +153,7 @@ def _sort_feature(
             )
         polygons.append(mended)
     lines, marks = [part for part in parts if isinstance(part, shapely.LineString)], list[BaseGeometry]()
-    for line in leaves(shapely.line_merge(shapely.MultiLineString(lines))) if lines else []:
+    for line in _chained(leaves(shapely.line_merge(shapely.MultiLineString(lines)))) if lines else []:
         area = close(line)
         if area is None:
             marks.append(line)
@@ -151,6 +171,7 @@ def _sort_feature(
             )
             continue
         pieces.notes.append(f"{where}: the closed line {which} is taken as an area")
+        pieces.edges.append((number, line))
         polygons.append(mended)
     marks += [part for part in parts if isinstance(part, shapely.Point)]
     pieces.marks += [(number, mark) for mark in marks]
@@ -205,6 +226,17 @@ def mend(polygon: shapely.Polygon) -> tuple[Region | None, float]:
     return mended, float(change)
 
 
+def _chained(lines: list[BaseGeometry]) -> list[BaseGeometry]:
+    """Return lines as one if they follow each other around an area: a track that was paused."""
+    if len(lines) < 2 or any(close(line) is not None for line in lines):
+        return lines
+    whole = shapely.LineString(shapely.get_coordinates(lines))
+    ends = [(shapely.get_coordinates(line)[-1], shapely.get_coordinates(line)[0]) for line in lines]
+    pairs = zip(ends, [*ends[1:], ends[0]], strict=True)
+    gaps = sum(float(np.linalg.norm(start - end)) for (end, _), (_, start) in pairs)
+    return [whole] if gaps <= _GAP * whole.length and close(whole) is not None else lines
+
+
 def close(line: BaseGeometry) -> shapely.Polygon | None:
     """Return the polygon within a line that ends near where it begins; None for other lines."""
     if line.length == 0.0 or len(line.coords) < 4:
@@ -253,39 +285,58 @@ def _grown(geometry: BaseGeometry, margin: float) -> Region:
     return grown
 
 
-def unrolled(area: Region, where: str, option: str) -> Region:
-    """Return an area in degrees with its longitudes continuous, so that they may reach past 180 degrees.
+G = TypeVar("G", bound=BaseGeometry)
+
+
+def unrolled(geometry: G, where: str, option: str) -> G:
+    """Return a geometry in degrees with its longitudes continuous, so that they may reach past 180 degrees.
+
+    An edge that is longer than 180 degrees is one across them.
 
     Raises
     ------
     InputError
         It holds a pole.
+
+    Examples
+    --------
+    >>> unrolled(shapely.LineString([(179, 0), (-178, 0)]), "a net", "--avoid").bounds
+    (-181.0, 0.0, -178.0, 0.0)
     """
-
-    def follow(ring: Any) -> Array:
-        xy = np.array(shapely.get_coordinates(ring))
-        turns = np.round(np.diff(xy[:, 0]) / 360.0)
-        xy[1:, 0] -= 360.0 * np.cumsum(turns)
-        if turns.sum() != 0.0 or np.abs(xy[:, 1]).max() >= _POLE:
-            pole, code = ("north", "EPSG:5041") if xy[:, 1].mean() > 0 else ("south", "EPSG:5042")
-            raise InputError(
-                f"{where} reaches over the {pole} pole, where degrees do not describe an area",
-                expected="an area in a polar CRS",
-                where=option,
-                fix=f"export it in {code} from a GIS, and add --crs {code}",
-            )
-        return xy
-
-    parts = list[shapely.Polygon]()
-    for part in shapely.get_parts(area):
-        shell = follow(part.exterior)
-        middle = (shell[:, 0].min() + shell[:, 0].max()) / 2.0
-        holes = [follow(ring) for ring in part.interiors]
+    if isinstance(geometry, shapely.Polygon):
+        shell = _follow(geometry.exterior, where, option)
+        holes = [_follow(ring, where, option) for ring in geometry.interiors]
         for hole in holes:
-            hole[:, 0] -= 360.0 * np.round((hole[:, 0].mean() - middle) / 360.0)
-        moved = np.array([-360.0 * np.round(middle / 360.0), 0.0])
-        parts.append(shapely.Polygon(shell + moved, [hole + moved for hole in holes]))
-    return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+            hole[:, 0] -= 360.0 * np.round((hole[:, 0].mean() - shell[:, 0].mean()) / 360.0)
+        return cast("G", _centred(shapely.Polygon(shell, holes)))
+    if isinstance(geometry, shapely.LineString):
+        return cast("G", _centred(shapely.LineString(_follow(geometry, where, option))))
+    if isinstance(geometry, shapely.MultiPolygon):
+        parts = [unrolled(part, where, option) for part in geometry.geoms]
+        return cast("G", shapely.MultiPolygon(parts))
+    return geometry
+
+
+def _follow(line: BaseGeometry, where: str, option: str) -> Array:
+    """Return the corners (k, 2) of a line or a ring with continuous longitudes."""
+    xy = np.array(shapely.get_coordinates(line))
+    turns = np.round(np.diff(xy[:, 0]) / 360.0)
+    xy[1:, 0] -= 360.0 * np.cumsum(turns)
+    if (turns.sum() != 0.0 and line.is_closed) or np.abs(xy[:, 1]).max() >= _POLE:
+        pole, code = ("north", "EPSG:5041") if xy[:, 1].mean() > 0 else ("south", "EPSG:5042")
+        raise InputError(
+            f"{where} reaches over the {pole} pole, where degrees do not describe an area",
+            expected="an area in a polar CRS",
+            where=option,
+            fix=f"export it in {code} from a GIS, and add --crs {code}",
+        )
+    return xy
+
+
+def _centred(geometry: BaseGeometry) -> BaseGeometry:
+    """Return a geometry whose middle lies within 180 degrees."""
+    low, _, high, _ = geometry.bounds
+    return _turned(geometry, -360.0 * np.round((low + high) / 2.0 / 360.0))
 
 
 def joined(areas: Sequence[Region], where: str, option: str) -> tuple[list[tuple[int, Region]], int]:

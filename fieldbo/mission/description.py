@@ -187,6 +187,8 @@ def _describe_edges(domain: Domain) -> list[str]:
         names = ", ".join(o.name for o in domain.solid[:_MOST_NAMES])
         more = len(domain.solid) - _MOST_NAMES
         lines.append(f"  obstacles {len(domain.solid)}: {names}{f' and {more} more' if more > 0 else ''}")
+    if domain.source:
+        lines.append(f"  read      {domain.source}")
     if lines:
         away = f"{domain.clearance:g} {domain.axes[0].unit}".rstrip() if domain.clearance else "none"
         lines.append(f"  clearance {away}")

@@ -51,6 +51,18 @@ class Layer:
         corners[:, 0] -= np.where(np.abs(corners[:, 0]) > 180.0, 360.0 * np.sign(corners[:, 0]), 0.0)
         return frozen_array(corners)
 
+    def swapped(self) -> list[Region]:
+        """Return the areas in degrees as they would lie with the other order of coordinates in the file."""
+        from pyproj.exceptions import ProjError
+
+        def turn(xy: Array) -> Array:
+            return reprojected(reprojected(xy, WGS84, self.crs)[:, ::-1], self.crs, WGS84)
+
+        try:
+            return [shapely.transform(shape.area, turn) for shape in self.shapes]
+        except ProjError:
+            return []
+
     def within(self, crs: str) -> list[Shape]:
         """Return the shapes in a projected CRS."""
         return [
@@ -91,14 +103,17 @@ def read_layer(
     """
     path, chosen = _split_layer(file, option)
     features = read_features(path, chosen, option)
-    pieces = [find_pieces(f.geometries, f.names, use, f.where, option) for f in features]
+    pieces = [
+        find_pieces(*(f.geometries, f.names, use, f.where, option), degrees=_is_in_degrees(f, crs, option))
+        for f in features
+    ]
     used = [
         k
         for k, p in enumerate(pieces)
         if p.areas or p.errors or (use == "zone" and p.marks and features[k].layer not in _TWICE)
     ]
     if not used:
-        raise _no_areas(path, option, features, use)
+        raise _no_areas(path, option, features, pieces)
     if len(used) > 1 and not (use == "zone" and path.suffix.lower() in SEVERAL):
         names = [features[k].layer for k in used]
         raise InputError(
@@ -108,11 +123,11 @@ def read_layer(
             fix=f"name it: {option} {path}:{names[0]}"
             + (f", and add {option} {path}:{names[1]} if both count" if use == "zone" else ""),
         )
-    raise_all([error for k in used for error in pieces[k].errors])
     shapes, notes, crses = list[Shape](), list[str](), list[str]()
 
     def take(k: int) -> None:
         its_crs = _check_crs(features[k], path, option, crs)
+        raise_all(pieces[k].errors)
         found, about = _as_shapes(features[k], pieces[k], its_crs, option, use, margin, margin_option)
         shapes.extend(found)
         notes.extend([*features[k].notes, *pieces[k].notes, *about])
@@ -136,7 +151,7 @@ def _as_shapes(
     """Return the areas of a layer in degrees, one zone per feature, and notes."""
     where, names, notes = features.where, features.names, list[str]()
     areas: list[tuple[int, Region]] = [(n, _in_degrees(area, crs)) for n, area in pieces.areas]
-    marks = [m for m in pieces.marks if use == "outline" or margin is not None or not _is_label(m, pieces)]
+    marks = [m for m in pieces.marks if use == "outline" or not _is_label(m, pieces)]
     if len(marks) < len(pieces.marks):
         notes.append(f"{where}: points inside the area of their own feature are taken as its labels")
     of_marks = sorted({number for number, _ in marks})
@@ -144,8 +159,9 @@ def _as_shapes(
         notes += _ignore_labels(features, marks, option)
     elif marks and margin is None:
         raise _no_margin(features, marks, option, margin_option)
-    elif marks and margin is not None:
-        areas += [(number, around(mark, margin, crs)) for number, mark in marks]
+    elif (marks or pieces.edges) and margin is not None:
+        of_marks = sorted({number for number, _ in (*marks, *pieces.edges)})
+        areas += [(number, around(mark, margin, crs)) for number, mark in (*marks, *pieces.edges)]
         notes.append(f"{where}: {margin:g} m kept from points and lines: {named(of_marks, names)}")
     if marks or crs_of(crs, option).is_geographic:
         areas = [(number, unrolled(area, where, option)) for number, area in areas]
@@ -208,10 +224,17 @@ def _per_feature(areas: Sequence[tuple[int, Region]]) -> list[tuple[int, Region]
     return [(n, a[0] if len(a) == 1 else union_of(a)) for n, a in sorted(of.items())]
 
 
-def _no_areas(path: Path, option: str, features: Sequence[Features], use: Use) -> InputError:
+def _no_areas(path: Path, option: str, features: Sequence[Features], pieces: Sequence[Pieces]) -> InputError:
     kinds = {g.geom_type for f in features for g in f.geometries if g is not None and f.layer not in _TWICE}
+    said = [
+        note.removeprefix("warning: ")
+        for k, f in enumerate(features)
+        for note in (*f.notes, *pieces[k].notes)
+    ]
     return InputError(
-        f"{path.name} holds no areas" + (f", only {' and '.join(sorted(kinds))}" if kinds else ""),
+        f"{path.name} holds no areas"
+        + (f", only {' and '.join(sorted(kinds))}" if kinds else "")
+        + (f" ({'; '.join(said)})" if said else ""),
         expected="polygons, or lines that end where they begin",
         where=option,
         fix="close the line in a GIS (QGIS: Lines to polygons), or draw a buffer around a point",
@@ -241,7 +264,8 @@ def _check_crs(features: Features, path: Path, option: str, crs: str | None) -> 
             fix="give it with --crs, for example --crs EPSG:4326 for degrees",
         )
     given = crs_of(stated, option)
-    x, y = shapely.get_coordinates([g for g in features.geometries if g is not None]).T
+    corners = shapely.get_coordinates([g for g in features.geometries if g is not None])
+    x, y = corners[np.isfinite(corners).all(axis=1)].T  # what is no number is named by its feature
     furthest = float(max(np.abs(x).max(), np.abs(y).max()))
     wrong = None
     if given.is_geographic and furthest > _FURTHEST_DEGREES:
@@ -260,6 +284,15 @@ def _check_crs(features: Features, path: Path, option: str, crs: str | None) -> 
             fix="assign the right CRS in a GIS (QGIS: Assign projection) and export the layer again",
         )
     return str(stated)
+
+
+def _is_in_degrees(features: Features, crs: str | None, option: str) -> bool:
+    """Return whether coordinates are degrees, by their CRS and their size."""
+    stated = features.crs or crs
+    if stated is None or not crs_of(stated, option).is_geographic:
+        return False
+    x, y = np.abs(shapely.get_coordinates([g for g in features.geometries if g is not None])).T
+    return len(x) > 0 and bool(np.nanmax(x) <= _FURTHEST_DEGREES and np.nanmax(y) <= 90.0)
 
 
 def _in_degrees(area: Region, crs: str) -> Region:

@@ -5,35 +5,28 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.mean_functions import MeanFunction
-from fieldbo.domain.axes import Axis, is_depth, is_height
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, counted
+from fieldbo.mission.earlier_readings import EarlierReadings, readings_of_file, seconds_of
 from fieldbo.mission.mission import Mission
 from fieldbo.mission.prior import Prior, aged
 from fieldbo.mission.schema import MeanFile, PriorFile
 from fieldbo.mission.world_file import load_world
 from fieldbo.record.record import Record
 from fieldbo.record.store import changed_files, readings_in, record_file
-from fieldbo.tables.columns import describe_columns
-from fieldbo.tables.measures import along, spreads_in, values_in
-from fieldbo.tables.opening import open_table
-from fieldbo.tables.readings import read_readings
-from fieldbo.tables.survey import survey_points
-from fieldbo.tables.table import Table
-from fieldbo.tables.times import IN_UTC, Times, column_of_time, times_in, times_of
-from fieldbo.tables.units import bare
 from fieldbo.world.fields.base import inside
-from fieldbo.world.raster import read_mean, value_column
+from fieldbo.world.grids import copies_of
+from fieldbo.world.raster import read_mean
 from fieldbo.world.world import World
 
 READINGS, MEAN = "prior.csv", "prior-mean"
@@ -98,7 +91,13 @@ def load_prior(content: PriorFile, world: World, folder: Path, typed: Mapping[st
             raise InputError("[prior] is empty", expected="readings, mean, or both", where="prior")
         return Prior(mean=mean)
     path = _find_run_or_file(content.readings, folder, anywhere="readings" in typed)
-    taken = _take_from_run(path, world) if _is_run(path) else readings_of_file(path, content, world)
+    if _is_run(path):
+        taken = _take_from_run(path, world)
+    else:
+        track = None
+        if content.track is not None:
+            track = _resolve(content.track, folder, "prior.track", anywhere="track" in typed)
+        taken = readings_of_file(path, content, world, track)
     ages = _compute_ages(taken, content, path)
     unknown = np.isnan(ages)
     if content.per_day and unknown.any():
@@ -228,7 +227,7 @@ def pinned(mission: Mission) -> tuple[dict[str, Any], dict[str, bytes]]:
                 fix="run it without a folder: fieldbo.run(mission)",
             )
         name = MEAN + prior.mean.file.suffix.lower()
-        files[name] = prior.mean.file.read_bytes()
+        files |= copies_of(prior.mean.file, MEAN)
         table["mean"] = {"file": name} | ({"value": prior.mean.value} if prior.mean.value else {})
     return {**settings, "prior": table}, files
 
@@ -242,258 +241,3 @@ def _write_csv(prior: Prior, domain: Domain) -> bytes:
         site, *numbers = row
         writer.writerow(["" if np.isnan(x) else repr(float(x)) for x in [*site, *numbers]])
     return out.getvalue().encode()
-
-
-_DEGREES = ("latitude", "longitude")
-
-
-class EarlierReadings(NamedTuple):
-    """Readings, and when they were taken in seconds since 1970 or their ages; NaN where that is not known."""
-
-    sites: Array
-    values: Array
-    noise_sds: Array
-    times_s: Array
-    ages_days: Array | None = None
-    lines: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
-    """What was left out or pooled."""
-    undated: str = ""
-    """Why the columns of times tell no ages, if they do not."""
-
-
-def readings_of_file(path: Path, content: PriorFile, world: World) -> EarlierReadings:
-    """Return the readings of a table with the world's axes, or else of a log in degrees.
-
-    Parameters
-    ----------
-    path : Path
-    content : PriorFile
-        Says what the file does not: noise, age, and numbers that stand for no value.
-    world : World
-
-    Raises
-    ------
-    InputError
-        The file can't be read, a column is missing or can't be told from another, or a cell is not valid.
-    """
-    log, axes = open_table(path), {axis.name for axis in world.domain.axes}
-    if world.domain.georeference is not None and not axes <= set(log.names):
-        return _take_from_log(log, content, world)
-    return _take_from_table(log, content, world)
-
-
-def _take_from_table(log: Table, content: PriorFile, world: World) -> EarlierReadings:
-    path, columns, axes = log.path, log.names, [axis.name for axis in world.domain.axes]
-    value = _find_value(log, world)
-    noise = "noise_sd" if "noise_sd" in columns else None
-    table = read_readings(log, axes, value, noise, least=1, gaps=True)
-    values, about_values = values_in(log, value, world.quantity.unit)
-    wrong = np.flatnonzero(~np.isfinite(values) & ~log.is_missing(value))
-    if len(wrong):
-        raise InputError(
-            f"{log.cells[value][wrong[0]]!r} is not a finite number",
-            expected="a finite number, or an empty cell where the reading failed",
-            where=log.place(int(wrong[0]), value),
-        )
-    kept = np.isfinite(values)
-    if not kept.any():
-        raise InputError("every reading failed", expected="at least one value", where=str(path))
-    measured = [along(log, axis.name, axis) for axis in world.domain.axes]
-    sites = np.column_stack([each.numbers for each in measured])[kept]
-    lines = tuple(np.array(table.lines)[kept].tolist())
-    sds = None
-    if noise is not None:
-        sds = spreads_in(log, noise, world.quantity.unit).numbers[kept]
-    times, ages, undated = np.full(len(sites), np.nan), None, ""
-    notes = (*about_values, *(note for each in measured for note in each.notes))
-    dated = _parse_dates(log) if "time" in columns else None
-    if dated is not None:
-        question = dated.undecided or dated.unzoned
-        if question and content.age_days is None:
-            raise _undecided(log, question)
-        times = dated.seconds[kept]
-        notes += (*dated.notes, *(() if dated.offsets else (IN_UTC,)))
-    elif "age_days" in columns:
-        ages = log.numbers("age_days")[kept]
-    elif "time" in columns:
-        undated = _without_dates("time")
-    sds = _choose_noise(sites, sds, content, world)
-    return EarlierReadings(sites, values[kept], sds, times, ages, lines, notes, undated)
-
-
-def _take_from_log(log: Table, content: PriorFile, world: World) -> EarlierReadings:
-    """Return the readings of a log in degrees, at most one per half a spacing along its track."""
-    domain = world.domain
-    georeference = domain.georeference
-    assert georeference is not None
-    kinds = _find_kinds(log)
-    columns = [kinds[kind][0] for kind in _DEGREES if len(kinds[kind]) == 1]
-    upright = [j for j in range(domain.dimension) if j not in georeference.axes]
-    if len(columns) < len(_DEGREES) or len(upright) > 1:
-        raise InputError(
-            f"there are no columns {' and '.join(axis.name for axis in domain.axes)}, nor one of "
-            "latitudes and one of longitudes",
-            expected="a table with the world's axes, or a log in degrees",
-            where=log.place_of_names,
-        )
-    noise, age = _find_named(log, "noise_sd"), _find_named(log, "age_days")
-    time, undated = _find_time(log, kinds["time"])
-    points = survey_points(
-        log,
-        lat=columns[0],
-        lon=columns[1],
-        value=_find_value(log, world),
-        value_unit=world.quantity.unit,
-        time=time,
-        depth=_find_upright(log, domain.axes[upright[0]]) if upright else None,
-        upright=domain.axes[upright[0]] if upright else None,
-        noise_sd=noise,
-        channels=() if age is None else (age,),
-        missing=content.missing,
-        least=1,
-        spacing_m=float(domain.spacing[georeference.axes[0]]),
-    )
-    if points.doubts:
-        raise InputError(
-            "; ".join(points.doubts).replace("--missing ", "missing = "),
-            expected="a log without doubtful values",
-            where=str(log.path),
-            fix="name numbers that stand for no value in [prior], or with --set prior.missing=[-9999]",
-        )
-    if points.undecided and content.age_days is None:
-        raise _undecided(log, points.undecided)
-    sites = np.zeros((len(points), domain.dimension))
-    sites[:, list(georeference.axes)] = georeference.metres(np.column_stack([points.lat, points.lon]))
-    if upright and points.depths is not None:
-        sites[:, upright[0]] = points.depths
-    times, ages = np.full(len(sites), np.nan), None
-    if time is not None and points.times is not None and points.dated:
-        times = points.times
-    elif age is not None:
-        ages = points.channels[age]
-    # Without a column of noise, the mean of pooled readings counts as one reading: its noise may be shared.
-    sds = _choose_noise(sites, None if noise is None else points.noise_sd, content, world)
-    return EarlierReadings(sites, points.values, sds, times, ages, points.lines, points.notes, undated)
-
-
-def _choose_noise(sites: Array, given: Array | None, content: PriorFile, world: World) -> Array:
-    """Return the noise (n,) of readings: that of their column, of the mission's file, or of the sensor."""
-    if given is not None:
-        return given
-    if content.noise_sd is not None:
-        return np.full(len(sites), content.noise_sd)
-    return np.asarray(np.sqrt(world.sensor.variance(world.domain.clipped(sites))))
-
-
-# -- columns -------------------------------------------------------------------------------------------------
-
-
-def _find_kinds(log: Table) -> Mapping[str, list[str]]:
-    """Return the columns of a log that hold latitudes, longitudes and times."""
-    described = describe_columns(log)
-    return {kind: [c.name for c in described if c.kind == kind] for kind in (*_DEGREES, "time")}
-
-
-def _find_named(log: Table, name: str) -> str | None:
-    """Return the column with a name, perhaps with a unit behind it and in any case; None without one."""
-    like = [full for full in log.names if name.lower() in (full.lower(), bare(full).lower())]
-    return log.column(name) if like else None
-
-
-def _find_value(log: Table, world: World) -> str:
-    """Return the column called value, or else the one named like the quantity."""
-    if "value" in log.names:
-        return "value"
-    quantity = world.quantity.name
-    return _find_named(log, quantity) or value_column(log, world.domain, quantity)
-
-
-def _find_upright(log: Table, axis: Axis) -> str:
-    """Return the column of an axis of depths or heights: named like it, or the only one of its kind."""
-    named = _find_named(log, axis.name)
-    if named is not None:
-        return named
-    of_kind = is_depth if is_depth(axis.name) else is_height
-    like = [name for name in log.names if of_kind(name)]
-    if len(like) == 1:
-        return like[0]
-    raise InputError(
-        f"columns {' and '.join(like)} may both be the axis {axis.label}"
-        if like
-        else f"there is no column of the axis {axis.label}",
-        expected=f"a column {axis.name}, besides latitude and longitude",
-        where=log.place_of_names,
-        fix=f"rename one of them to {axis.name}" if like else "add it, in the world's unit and direction",
-    )
-
-
-def _find_time(log: Table, candidates: Sequence[str]) -> tuple[str | None, str]:
-    """Return the column of times, None without one, and why it tells no ages, if it does not."""
-    if "time" in log.names and not log.is_missing("time").all():
-        candidates = ["time"]
-    column = column_of_time(log, candidates)
-    if column is not None:
-        times = times_in(log, column)
-        return column, "" if times is None or times.absolute else _without_dates(column)
-    if not candidates:
-        return None, ""
-    named = f"{', '.join(candidates[:-1])} and {candidates[-1]}"
-    return None, f"columns {named} look like times, and none is called time"
-
-
-# -- times ---------------------------------------------------------------------------------------------------
-
-
-def seconds_of(text: str, where: str) -> float:
-    """Return a time in seconds since 1970; one without an offset is UTC.
-
-    Raises
-    ------
-    InputError
-        It is not a date, perhaps with a time, in ISO 8601.
-    """
-    try:
-        time = datetime.fromisoformat(text)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        raise InputError(
-            f"{text!r} is not a time",
-            expected="a time like 2026-07-02T08:00:00+02:00; without an offset it is UTC",
-            where=where,
-        ) from None
-
-
-def _parse_dates(log: Table) -> Times | None:
-    """Return the times in a table's column time; None if they have no dates.
-
-    Raises
-    ------
-    InputError
-        A cell is no time.
-    """
-    times, cells = times_in(log, "time"), log.cells["time"]
-    if times is not None and not times.absolute:
-        return None
-    wrong = [row for row, cell in enumerate(cells) if times is None and times_of([cell]) is None] or [0]
-    wrong = wrong if times is None else np.flatnonzero(~np.isfinite(times.seconds)).tolist()
-    if times is None or wrong:
-        raise InputError(
-            f"{cells[wrong[0]]!r} is not a time",
-            expected="a time like 2026-07-02T08:00:00+02:00; without an offset it is UTC",
-            where=log.place(wrong[0], "time"),
-        )
-    return times
-
-
-def _undecided(log: Table, question: str) -> InputError:
-    return InputError(
-        question,
-        expected="times that can be read in one way, such as 2026-08-05T10:00:00+02:00",
-        where=str(log.path),
-        fix="write them so, or give the age of all readings with --set prior.age_days=1",
-    )
-
-
-def _without_dates(column: str) -> str:
-    return f"column {column} holds times without dates"

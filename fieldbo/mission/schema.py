@@ -169,6 +169,19 @@ class GridFile(_Domain):
     """Coordinate reference system of the horizontal axes, for example EPSG:28992."""
 
 
+class BathymetryFile(Table):
+    """The depth of the bottom, with what its file leaves open."""
+
+    file: str
+    """NetCDF, GeoTIFF or other grid in the world's folder."""
+    value: str | None = None
+    """Variable or band that holds the depth; by default the only one."""
+    positive: Literal["down", "up"] | None = None
+    """Direction in which the values grow: depths down, elevations up; by default as the file says."""
+    crs: str | None = None
+    """Coordinate reference system of a file that does not state its own; by default the world's."""
+
+
 class LatticeFile(Table):
     """Sites at a given spacing inside an outline on the Earth."""
 
@@ -180,6 +193,8 @@ class LatticeFile(Table):
     """GeoJSON file of the outline, which may have holes, in the world's folder."""
     avoid: str | None = None
     """GeoJSON file of zones that vehicles go around, in the world's folder."""
+    avoid_margin: PositiveFloat | None = None
+    """Distance to keep from points and lines among the zones, in metres; without it, they are an error."""
     spacing: PositiveFloat
     """Distance between neighbouring sites, in metres."""
     pattern: Literal["square", "hexagonal"] = "square"
@@ -188,7 +203,7 @@ class LatticeFile(Table):
     """Distance to keep from the outline and from zones to avoid, in metres."""
     depths: list[NonNegativeFloat] | None = Field(default=None, min_length=1)
     """Depths of the sites in metres, increasing: a third axis, depth, from 0 at the surface."""
-    bathymetry: str | None = None
+    bathymetry: str | BathymetryFile | None = None
     """NetCDF or GeoTIFF file of the depth of the bottom, or of its elevation, in the world's folder."""
     bottom_clearance: NonNegativeFloat = 0.0
     """Height above the bottom that sites at depths keep, in metres."""
@@ -390,9 +405,38 @@ class PriorFile(Table):
     """What is known before the mission: earlier readings, and a prior mean."""
 
     readings: FileName | None = None
-    """A CSV in the mission's folder, with a column per axis and a column value; or the name of a run."""
+    """A table or a log in the mission's folder, in any format that new worlds are made from; or the name of a
+    run."""
+    value: str | None = None
+    """Column that holds the value; by default the one called value, or named like the quantity."""
+    lat: str | None = None
+    """Column that holds latitudes; by default the only one."""
+    lon: str | None = None
+    """Column that holds longitudes; by default the only one."""
+    x: str | None = None
+    """Column that holds the first coordinate, in metres; by default the columns named like the axes."""
+    y: str | None = None
+    """Column that holds the second coordinate, in metres."""
+    crs: str | None = None
+    """CRS of x and y, such as EPSG:28992; by default that of the world."""
+    depth: str | None = None
+    """Column that holds depths, or heights; by default the one named like the axis, or the only one."""
+    time: str | None = None
+    """Column that holds times; by default the one called time, or the only one."""
+    noise: str | None = None
+    """Column that holds standard deviations; by default the one called noise_sd, if there is one."""
+    quantity: str | None = None
+    """Which quantity to read, of several in one column."""
+    layer: str | None = None
+    """Which of several tables in a file to read: a layer, a sheet, a track or a kind of message."""
+    track: FileName | None = None
+    """A track with the positions of a log that has none, such as a GPX file."""
+    track_offset_s: float | None = None
+    """Seconds to add to the times of the log, so that they are those of the track."""
+    track_gap_s: PositiveFloat | None = None
+    """The furthest that two fixes of the track may be apart, for positions between them; by default 30 s."""
     noise_sd: NonNegativeFloat | None = None
-    """Noise of the earlier readings, if they have no column noise_sd; by default that of the sensor."""
+    """Noise of the earlier readings, if they have no column of it; by default that of the sensor."""
     per_day: NonNegativeFloat = 0.0
     """How much the field changes in a day: a standard deviation, in the unit of the values. The noise
     variance of an earlier reading grows by its square per day of age."""
@@ -400,6 +444,12 @@ class PriorFile(Table):
     """Age of all earlier readings in days; by default it follows from their times."""
     missing: list[float] = []
     """Numbers in a log that stand for no value, such as -9999."""
+    cleaning: Literal["ask", "clean", "keep"] = "ask"
+    """What becomes of readings of a log that look wrong: an error lists them, they are left out, or taken."""
+    low: float | None = None
+    """The least possible value; lower ones are left out."""
+    high: float | None = None
+    """The largest possible value; higher ones are left out."""
     at: str | None = None
     """When the mission begins, for example 2026-07-02T08:00:00Z; by default now. Without an offset it is
     UTC."""

@@ -38,7 +38,7 @@ class Shape:
     area: Region
 
 
-def read_shapes(path: Path, crs: str, margin: float | None = None) -> list[Shape]:
+def read_shapes(path: Path, crs: str, margin: float | None = None, fix: str | None = None) -> list[Shape]:
     """Return the areas of a GeoJSON file in a projected CRS.
 
     Parameters
@@ -48,6 +48,8 @@ def read_shapes(path: Path, crs: str, margin: float | None = None) -> list[Shape
     crs : str
     margin : float, optional
         Distance in metres around points and lines; without it, they are an error.
+    fix : str, optional
+        What to do about that error.
 
     Raises
     ------
@@ -65,7 +67,7 @@ def read_shapes(path: Path, crs: str, margin: float | None = None) -> list[Shape
     features = features_of(content)
     if not features:
         raise _not_geojson(path)
-    shapes = [_parse_shape(feature, number, path, margin) for number, feature in enumerate(features)]
+    shapes = [_parse_shape(feature, number, path, margin, fix) for number, feature in enumerate(features)]
     whole, _ = joined([shape.area for shape in shapes], str(path), f"{path}")
     return [_place(Shape(shapes[k].name, area), k, path, crs) for k, area in whole]
 
@@ -88,7 +90,7 @@ def features_of(content: Any) -> list[Any]:
     return []
 
 
-def _parse_shape(feature: Any, number: int, path: Path, margin: float | None) -> Shape:
+def _parse_shape(feature: Any, number: int, path: Path, margin: float | None, fix: str | None) -> Shape:
     """Return a feature's area in degrees."""
     where = f"{path}: features[{number}]"
     try:
@@ -112,7 +114,9 @@ def _parse_shape(feature: Any, number: int, path: Path, margin: float | None) ->
     if marks and margin is None:
         inner = "" if marks == [geometry] else f" with a {marks[0].geom_type}"
         what = f"{geometry.geom_type}{inner}"
-        raise InputError(f"the feature is a {what}", expected="a Polygon or MultiPolygon", where=where)
+        raise InputError(
+            f"the feature is a {what}", expected="a Polygon or MultiPolygon", where=where, fix=fix
+        )
     areas = [part for part in parts if isinstance(part, shapely.Polygon)]
     _check_valid(areas[0] if len(areas) == 1 else shapely.MultiPolygon(areas), where)
     around_marks = [around(mark, margin, WGS84) for mark in marks if margin is not None]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 from xml.etree import ElementTree
 
+import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
@@ -65,6 +66,8 @@ def check_content(path: Path, option: str) -> None:
     if suffix in _BESIDE and suffix not in SUFFIXES:
         whole = name.with_suffix(_BESIDE[suffix]).name
         problem, fix = f"{path.name} only belongs to {whole}", f"name {whole}, and keep both in one folder"
+    elif not any(heads):
+        problem, fix = f"{path.name} is empty", "copy or export it again"
     elif suffix not in SUFFIXES and suffix not in (".zip", ".shz"):
         problem = f"{path.name} is of a kind that is not read"
     elif any(mark in head for head in heads for mark in _REFERENCES):
@@ -97,9 +100,9 @@ def _read_heads(path: Path) -> Iterator[bytes]:
 def check_complete(
     stream: IO[bytes], suffix: str, geometries: Sequence[Any], where: str, option: str
 ) -> None:
-    """Raise an `InputError` unless GDAL read every geometry of a KML or GeoJSON file.
+    """Raise an `InputError` unless GDAL read every geometry of a KML, a GeoJSON file or a shapefile.
 
-    GDAL leaves out what it does not understand, without a word.
+    GDAL leaves out what it does not understand, or what was cut off, without a word.
 
     Parameters
     ----------
@@ -111,10 +114,25 @@ def check_complete(
     where, option : str
         The file, and the option that names it.
     """
-    if suffix in KML:
+    if suffix == ".shp":
+        _check_shapefile(stream, where, option)
+    elif suffix in KML:
         _check_kml(stream, geometries, where, option)
     elif suffix in GEOJSON:
         _check_geojson(stream, geometries, where, option)
+
+
+def _check_shapefile(stream: IO[bytes], where: str, option: str) -> None:
+    """Raise an `InputError` for a shapefile that is not as long as it says."""
+    head = stream.read(28)
+    stated, real = 2 * int.from_bytes(head[24:28], "big"), stream.seek(0, 2)
+    if stated != real:
+        raise InputError(
+            f"{where} has {real:,} bytes, and says that it has {stated:,}",
+            expected="a shapefile that is complete",
+            where=option,
+            fix="copy or export it again",
+        )
 
 
 def _count(geometries: Sequence[Any]) -> Counter[str]:
@@ -213,7 +231,8 @@ def _shape(geometry: Any) -> BaseGeometry:
         return shapely.GeometryCollection([_shape(part) for part in geometry["geometries"]])
     if geometry["type"] not in _GEOMETRIES:
         raise ValueError(f"type {geometry['type']}")
-    made: BaseGeometry = shapely.geometry.shape(geometry)
+    with np.errstate(invalid="ignore"):  # NaN is named later
+        made: BaseGeometry = shapely.geometry.shape(geometry)
     return made
 
 

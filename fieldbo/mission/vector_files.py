@@ -98,7 +98,7 @@ def _read_sources(sources: Sequence[_Source], chosen: str | None, path: Path, op
             for k in (mine if source.suffix in SEVERAL else some)
         }
         features += [read[k] for k in some]
-        if source.suffix in (*KML, *GEOJSON):
+        if source.suffix in (*KML, *GEOJSON, ".shp"):
             with source.stream() as stream:
                 everything = [g for f in read.values() for g in f.geometries]
                 check_complete(stream, source.suffix, everything, path.name, option)

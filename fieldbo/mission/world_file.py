@@ -1,4 +1,4 @@
-"""Load worlds from their files, and the bottom of the water from NetCDF and GeoTIFF files."""
+"""Load worlds from their files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from fieldbo.domain.axes import Axis, is_depth
 from fieldbo.domain.controls import Controls, ControlSet, Distribution, TruncatedNormal, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.free_space import Bottom
-from fieldbo.domain.georeference import check_metric, crs_name
+from fieldbo.domain.georeference import check_metric
 from fieldbo.domain.lattice import lattice
 from fieldbo.domain.obstacles import Obstacle, Region, simple_polygon
 from fieldbo.domain.places import check_place, extent_text, is_swapped
 from fieldbo.errors import InputError, at, counted
+from fieldbo.mission.bathymetry import read_bottom
 from fieldbo.mission.files import find, is_path, list_worlds, made, read_toml, short_path
 from fieldbo.mission.kinds import COSTS, FIELDS
 from fieldbo.mission.schema import (
     MOST,
+    BathymetryFile,
     BoxFile,
     DegreesFile,
     FreeFile,
@@ -40,97 +42,7 @@ from fieldbo.mission.schema import (
 from fieldbo.mission.shapes import as_obstacles, as_outline, read_shapes
 from fieldbo.validation import placed, validated
 from fieldbo.world.fields.base import Field, inside
-from fieldbo.world.raster import Raster, read_raster
 from fieldbo.world.world import Quantity, World
-
-_METRES = {
-    "m": 1.0, "metre": 1.0, "metres": 1.0, "meter": 1.0, "meters": 1.0, "cm": 0.01, "dm": 0.1, "km": 1000.0,
-    "ft": 0.3048, "foot": 0.3048, "feet": 0.3048,
-}  # fmt: skip
-_DEEP_AT_ONCE = 0.5  # of the largest depth: elevations above sea level differ by less
-_DOWN, _UP = ("depth",), ("elevation", "altitude", "height")  # in names of what is positive down, and up
-
-
-def read_bottom(path: Path, crs: str) -> Bottom:
-    """Read the bottom from a raster of depths or elevations, in metres, over a domain in a CRS.
-
-    Whether the values are depths (positive down) or elevations (positive up) follows from the attribute
-    ``positive`` (CF conventions), or from the name of the variable, or from their sign.
-
-    Parameters
-    ----------
-    path : Path
-        A NetCDF file with one variable over two dimensions, or a GeoTIFF with one band.
-    crs : str
-        That of the domain; the raster's own may differ. A raster without one is in this one.
-
-    Raises
-    ------
-    InputError
-        The file can't be read, or its unit or CRS is unknown.
-    """
-    raster = read_raster(path)
-    depth, what = _to_depths(raster, path)
-    with at(str(path)):
-        place = "in the world's CRS" if raster.crs is None else f"in {crs_name(raster.crs)}"
-        return Bottom(raster.x, raster.y, depth, raster.crs, crs, source=f"{path.name}: {what}, {place}")
-
-
-def notes_on_depths(depths: Array, least_depth: float | None) -> tuple[str, ...]:
-    """Return how deep the water is, and warnings if the depths look like elevations above sea level.
-
-    Parameters
-    ----------
-    depths : (n,) array
-        Of the water at the sites, those that are too shallow included, in metres.
-    least_depth : float, optional
-        Depth of water below which there are no sites, in metres.
-
-    Examples
-    --------
-    >>> notes_on_depths(np.array([0.5, 3.0, 9.0]), 2.0)
-    ('depths from 0.5 to 9 m; 1 site in less than 2 m of water left out',)
-    """
-    low, high = float(depths.min()), float(depths.max())
-    if least_depth is None:
-        said = [f"depths from {low:.3g} to {high:.3g} m"]
-        shallow = 0
-    else:
-        shallow = int((depths < least_depth).sum())
-        less = f"in less than {least_depth:g} m of water left out"
-        said = [f"depths from {low:.3g} to {high:.3g} m; {counted(shallow, 'site')} {less}"]
-        if not shallow:
-            said.append(f"warning: --least-depth {least_depth:g} m leaves out no site")
-    if not shallow and low > _DEEP_AT_ONCE * high:
-        said.append(
-            f"warning: the water is {low:.3g} m deep or more at every site; if the file holds elevations "
-            "above sea level, subtract them from the level of the lake in a GIS (level - elevation)"
-        )
-    return tuple(said)
-
-
-def _to_depths(raster: Raster, path: Path) -> tuple[Array, str]:
-    """Return the values as depths (m, n) in metres, positive down, and in words what they were."""
-    said = raster.attributes
-    unit = said.get("units", "m").strip().lower()
-    if unit not in _METRES:
-        raise InputError(
-            f"the values are in {unit!r}", expected=f"one of {', '.join(_METRES)}", where=f"{path}: units"
-        )
-    names = " ".join(said.get(key, "") for key in ("name", "standard_name", "long_name")).lower()
-    known = raster.values[np.isfinite(raster.values)]
-    called_down, called_up = (any(word in names for word in words) for words in (_DOWN, _UP))
-    if (positive := said.get("positive", "").lower()) in ("down", "up"):
-        down, why = positive == "down", f'positive = "{positive}"'
-    elif called_down != called_up and not (called_down and (known < 0).all()):
-        down, why = called_down, f"called {said.get('name') or names.strip()}"
-    else:
-        down = bool(np.median(known) >= 0) if len(known) else True
-        why = f"mostly {'positive' if down else 'negative'}"
-    return (_METRES[unit] if down else -_METRES[unit]) * raster.values, (
-        f"{'depths' if down else 'elevations'} ({why})"
-    )
-
 
 _RESERVED_NAMES = frozenset(
     ("order", "value", "noise_sd", "level", "believed", "time_s", "cost", "mean", "sd", "exceedance", "class")
@@ -278,10 +190,24 @@ def place_in(domain: Domain, place: list[float] | DegreesFile, where: str) -> Ar
 
 def _build_lattice(content: LatticeFile, folder: Path) -> Domain:
     check_metric(content.crs, "domain.crs")
-    outline = as_outline(read_shapes(inside(folder, content.outline, where="domain.outline"), content.crs))
-    avoid: list[Obstacle] = []
+    shores = read_shapes(inside(folder, content.outline, where="domain.outline"), content.crs)
+    source, avoid = f"{counted(len(shores), 'area')} of {content.outline}", list[Obstacle]()
     if content.avoid is not None:
-        avoid = as_obstacles(read_shapes(inside(folder, content.avoid, where="domain.avoid"), content.crs))
+        file = inside(folder, content.avoid, where="domain.avoid")
+        zones = read_shapes(
+            file, content.crs, content.avoid_margin, "add avoid_margin to [domain], in metres"
+        )
+        source += f", {counted(len(zones), 'zone')} of {content.avoid}"
+        if closed := sum(int(shapely.get_num_interior_rings(shapely.get_parts(z.area)).sum()) for z in zones):
+            source += f" with {counted(closed, 'hole')} closed"
+        avoid = as_obstacles(zones)
+    elif content.avoid_margin is not None:
+        raise InputError(
+            "avoid_margin without zones",
+            expected="the file of the zones",
+            where="domain.avoid",
+            fix='add it to the world\'s folder: avoid = "avoid.geojson"',
+        )
     bottom = None if content.bathymetry is None else _build_bottom(content, content.bathymetry, folder)
     if bottom is None and (content.least_depth is not None or content.bottom_clearance):
         raise InputError(
@@ -290,8 +216,8 @@ def _build_lattice(content: LatticeFile, folder: Path) -> Domain:
             where="domain.bathymetry",
             fix='add it to the world\'s folder: bathymetry = "bathymetry.nc"',
         )
-    return lattice(
-        outline,
+    domain = lattice(
+        as_outline(shores),
         content.spacing,
         content.pattern,
         avoid,
@@ -301,9 +227,10 @@ def _build_lattice(content: LatticeFile, folder: Path) -> Domain:
         bottom=bottom,
         least_depth=content.least_depth or 0.0,
     )
+    return replace(domain, source=source)
 
 
-def _build_bottom(content: LatticeFile, name: str, folder: Path) -> Bottom:
+def _build_bottom(content: LatticeFile, given: str | BathymetryFile, folder: Path) -> Bottom:
     if content.depths is None and content.bottom_clearance:
         raise InputError(
             "bottom_clearance without depths: all sites are at the surface",
@@ -311,8 +238,10 @@ def _build_bottom(content: LatticeFile, name: str, folder: Path) -> Bottom:
             where="domain.depths",
             fix="add them, or use least_depth to keep off shallow water",
         )
-    path = inside(folder, name, where="domain.bathymetry")
-    return replace(read_bottom(path, content.crs), clearance=content.bottom_clearance)
+    asked = BathymetryFile(file=given) if isinstance(given, str) else given
+    path = inside(folder, asked.file, where="domain.bathymetry")
+    bottom = read_bottom(path, content.crs, asked.value, asked.positive, asked.crs)
+    return replace(bottom, clearance=content.bottom_clearance)
 
 
 def _build_domain(content: GridFile | LatticeFile | BoxFile, folder: Path) -> Domain:

@@ -34,7 +34,7 @@ _SPREAD = {"standard deviation", "std", "stdev", "std dev", "std. dev", "std. de
            "standard error", "se", "standardabweichung", "cv", "rms"}  # fmt: skip
 _ENDS = {"min", "minimum", "max", "maximum", "median", "range"}
 _SIZES = {"count", "n", "sum", "total", "anzahl", "summe"}
-_SERIALS = {"sensor serial number", "serial number", "serial no", "serial no.", "s/n", "seriennummer"}
+_SERIALS = {"sensor serial number", "serial number", "serial no", "serial no.", "seriennummer"}
 _LABELS = _MEAN | _SPREAD | _ENDS | _SIZES | _SERIALS
 _SHORT = {"avg", "std", "sd", "s.d.", "se", "cv", "rms", "min", "max", "n", "count", "sum", "total", "range"}
 

@@ -26,6 +26,7 @@ from fieldbo.tables.table import Table
 Cleaning = Literal["ask", "clean", "keep"]
 
 _SHOWN = 10
+_FIX = "leave them out with --clean, or take them with --keep"
 
 
 class SuspectReadingsError(InputError):
@@ -36,14 +37,14 @@ class SuspectReadingsError(InputError):
     suspects : tuple of Suspect
     """
 
-    def __init__(self, suspects: Sequence[Suspect], total: int, where: str) -> None:
+    def __init__(self, suspects: Sequence[Suspect], total: int, where: str, fix: str = _FIX) -> None:
         self.suspects, self.total = tuple(suspects), total
         rows = len({each.row for each in suspects})
         super().__init__(
             f"{rows} of {counted(total, 'reading')} look wrong: {count_kinds(suspects)}",
             expected="readings that agree with each other",
             where=where,
-            fix="leave them out with --clean, or take them with --keep",
+            fix=fix,
         )
         shown = [f"  - {each}" for each in self.suspects[:_SHOWN]]
         if len(suspects) > _SHOWN:
@@ -53,7 +54,11 @@ class SuspectReadingsError(InputError):
 
     def at(self, where: str) -> SuspectReadingsError:
         """Return the same error with its place prefixed by `where`."""
-        return type(self)(self.suspects, self.total, f"{where}: {self.where}")
+        return type(self)(self.suspects, self.total, f"{where}: {self.where}", self.fix or _FIX)
+
+    def with_fix(self, fix: str) -> SuspectReadingsError:
+        """Return the same error with another advice."""
+        return type(self)(self.suspects, self.total, self.where or "", fix)
 
 
 def count_kinds(suspects: Sequence[Suspect]) -> str:

@@ -16,7 +16,12 @@ LARGEST = 100_000_000
 """Bytes of text that are read at most: two weeks of eight columns at 1 Hz."""
 
 _EXPECTED = "a CSV file of readings"
-TEXTS = (".csv", ".txt", ".tsv", ".tab", ".dat", ".asc", ".cnv", ".rdb", ".htm", ".html")
+TEXTS = (
+    *(".csv", ".txt", ".tsv", ".tab", ".dat", ".asc", ".log", ".cnv", ".ros", ".rdb", ".edf", ".mon"),
+    *(".htm", ".html"),
+)
+"""Suffixes of texts in an archive."""
+
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\v\x1a")
 
 

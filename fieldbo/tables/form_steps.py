@@ -55,11 +55,14 @@ def _float(cell: str) -> float | None:
 
 
 def read_offset(sheet: Sheet, offset: str) -> None:
-    """Give the times an offset that the header states: ``-06:00``, or ``8:00`` for ``+08:00``."""
-    time = find(sheet, r"(?i)^date[ /]?time|^time")
-    if time is not None:
-        hours, minutes = offset.lstrip("+-").split(":")
-        _set_offset(sheet, time, (int(hours) * 60 + int(minutes)) * (-1 if offset.startswith("-") else 1))
+    """Give the times an offset that the header states, such as ``-06:00``, ``+0000``, ``-8`` or ``8:00``."""
+    time, found = (
+        find(sheet, r"(?i)^date[ /]?time|^time"),
+        re.fullmatch(r"([-+]?)(\d{1,2}?):?(\d{2})?", offset),
+    )
+    if time is not None and found is not None:
+        minutes = int(found[2]) * 60 + int(found[3] or 0)
+        _set_offset(sheet, time, -minutes if found[1] == "-" else minutes)
         sheet.notes.append(f"times have the offset {offset} of the header")
 
 
@@ -74,6 +77,15 @@ def _set_offset(sheet: Sheet, time: int, minutes: int) -> None:
         sheet.units[time] = f"UTC{offset_of(minutes)}"
 
 
+def join_date_and_time(sheet: Sheet) -> None:
+    """Write dates such as 2026/07/14 in front of the times of day in the next column."""
+    date, time = find(sheet, r"^date$"), find(sheet, r"^time$")
+    if date is not None and time is not None:
+        halves = zip(sheet.column(date), sheet.column(time), strict=True)
+        sheet.replace(time, [f"{d.replace('/', '-')} {t}" if d and t else "" for d, t in halves])
+        sheet.roles[date], sheet.roles[time] = "text", "time"
+
+
 def add_fractions_of_seconds(sheet: Sheet) -> None:
     """Put the column of fractions of seconds into that of times."""
     time, fraction = find(sheet, r"^Time \(HH:mm:ss\)"), find(sheet, r"^Time \(Fract")
@@ -85,6 +97,23 @@ def add_fractions_of_seconds(sheet: Sheet) -> None:
         whole = zip(sheet.column(time), parts, strict=True)
         sheet.replace(time, [f"{t}{f'{part:.3f}'[1:]}" if t and 0 < part < 1 else t for t, part in whole])
         sheet.notes.append("fractions of seconds are added to the times")
+
+
+_PACKED = {"MMDDYY": (4, 0, 2), "DDMMYY": (4, 2, 0), "YYMMDD": (0, 2, 4)}
+
+
+def read_packed_times(sheet: Sheet) -> None:
+    """Write dates and times of day without signs in full, by the line of units: ``MMDDYY``, ``HHMMSS``."""
+    for column, unit in enumerate(sheet.units):
+        cells = [cell.zfill(6) if cell.isdigit() and len(cell) < 7 else "" for cell in sheet.column(column)]
+        if unit in _PACKED:
+            parts = [[cell[i : i + 2] for i in _PACKED[unit]] for cell in cells]
+            sheet.replace(column, [f"20{'-'.join(part)}" if any(part) else "" for part in parts])
+        elif unit == "HHMMSS":
+            sheet.replace(column, [f"{c[:2]}:{c[2:4]}:{c[4:]}" if c else "" for c in cells])
+        else:
+            continue
+        sheet.units[column], sheet.roles[column] = "", "time"
 
 
 def read_zone_in_name(sheet: Sheet) -> None:
@@ -301,6 +330,7 @@ def apply_flags(sheet: Sheet) -> None:
         flags = sheet.column(column)
         of = sheet.names[column - 1]
         scheme = next((each for each in _BAD if each in sheet.names[column].upper()), "ODV")
+        scheme = "WOCE" if sheet.names[column].endswith("_FLAG_W") else scheme
         bad = [i for i, flag in enumerate(flags) if flag in _BAD[scheme]]
         doubtful = sum(flag in _DOUBTFUL[scheme] for flag in flags)
         for row in bad:

@@ -10,6 +10,7 @@ from fieldbo.tables import form_steps as steps
 from fieldbo.tables.cells import is_number
 from fieldbo.tables.layout import Sheet
 
+_NO_UNIT = ("none", "unitless", "-", "n/a")
 HEAD = 8_000
 """Characters at the beginning of a text by which it is recognised."""
 
@@ -41,12 +42,16 @@ class Form:
         What the form is called in messages.
     begins : str
         What is found in one of the first lines of such a file, and in no other.
+    names : str
+        What the line of names begins with, if it is not to be found out.
     header : tuple of str
         What the first lines hold, if each file has exactly these: about, names, units, processing.
     below : tuple of str
         What the lines below the names hold: units, widths, processing. Empty if that is to be found out.
     named : str
-        What names a column in a line of its own above the table, with groups ``name`` and ``unit``.
+        What names a column in lines of its own above the table, with groups ``name`` and ``unit``.
+    leading : tuple of str
+        The columns at the left that are not named so.
     ends : str
         The line above the first one of the table.
     comment : str
@@ -55,6 +60,8 @@ class Form:
         What separates cells, if it is not to be found out; ``"blanks"`` for any number of blanks.
     unit : str
         The unit in a column's name, as a group ``unit``, where it is not written as usual.
+    units_stated : str
+        Where the lines above the table state the unit of a column, with groups ``name`` and ``unit``.
     no_units : tuple of str
         What stands in the line of units but is none.
     roles : dict of str to str
@@ -75,13 +82,16 @@ class Form:
 
     name: str
     begins: str
+    names: str = ""
     header: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
     named: str = ""
+    leading: tuple[str, ...] = ()
     ends: str = ""
     comment: str = ""
     delimiter: str = ""
     unit: str = ""
+    units_stated: str = ""
     no_units: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
     constants: tuple[Constant, ...] = ()
@@ -125,7 +135,7 @@ FORMS = (
         "In-Situ VuSitu",
         begins=r"^\W*(Location Properties|Report Properties|Instrument Properties)\W*$",
         roles={**_PLACE, r"^Depth ": "depth", r"^Marked$": "text"},
-        offset=r"^\W*Time Offset\W+(?P<offset>[-+]?\d{1,2}:\d{2})",
+        offset=r"^\W*Time Offset *[=,:]? *(?P<offset>[-+]?\d{1,2}:\d{2})",
         constants=(
             Constant("Latitude", r"^\W*Latitude\W*?[=,:]\s*(?P<value>-?\d+\.\d+)", "latitude"),
             Constant("Longitude", r"^\W*Longitude\W*?[=,:]\s*(?P<value>-?\d+\.\d+)", "longitude"),
@@ -135,6 +145,7 @@ FORMS = (
         "Onset HOBO",
         begins=r"^\W*Plot Title:|^.?(#|Record)?\W*Date[ -]Time( \(|, )(GMT|UTC|[A-Z]{2,4}\b)"
         r"|LGR S/N:|^Serial Number:\d+ --",
+        unit=r"\(\*(?P<unit>[CF])\)",
         roles={
             r"^(#|Record)$": "count",
             r"^(Host Connect|Stopped|End Of File|EOF|Coupler|Button|Started|Bad Battery|Good Battery"
@@ -159,7 +170,7 @@ FORMS = (
     ),
     Form(
         "Sea-Bird .cnv",
-        begins=r"\A\*+ ?Sea-?Bird",
+        begins=r"\A\*+ ?.*Data File:|^# name 0 = ",
         named=r"^# name \d+ = (?P<name>[^:]+):(?P<title>[^\[\n]*(\[(?:[^\],]*,\s*)?(?P<unit>[^\]]*)\])?.*)$",
         ends=r"^\*END\*",
         delimiter="blanks",
@@ -172,10 +183,82 @@ FORMS = (
         },
         missing_stated=r"^# bad_flag = (?P<value>\S+)",
         constants=(
-            Constant("latitude", r"^\*+ ?NMEA Latitude = (?P<value>.*)$", "latitude"),
-            Constant("longitude", r"^\*+ ?NMEA Longitude = (?P<value>.*)$", "longitude"),
+            Constant("latitude", r"(?i)^\*+ ?(NMEA )?Latitude ?[=:](?P<value>.*[NS])\s*$", "latitude"),
+            Constant("longitude", r"(?i)^\*+ ?(NMEA )?Longitude ?[=:](?P<value>.*[EW])\s*$", "longitude"),
         ),
         steps=(steps.read_seabird_scans, steps.read_seabird_times),
+    ),
+    Form(
+        "Sippican MK21",
+        begins=r"\A// MK21 EXPORT DATA FILE",
+        named=r"^Field\d+ *: *(?P<name>.*?)(?: \((?P<unit>[^)]*)\))?$",
+        ends=r"^// Data$",
+        delimiter="\t",
+        roles={r"^Depth": "depth"},
+        constants=(
+            Constant("Latitude", r"^Latitude *: *(?P<value>\d.*[NS])$", "latitude"),
+            Constant("Longitude", r"^Longitude *: *(?P<value>\d.*[EW])$", "longitude"),
+        ),
+    ),
+    Form(
+        "Star-Oddi SeaStar",
+        begins=r"\A#B\tCreated:",
+        named=r"^#+\d*\tAxis\t\d+\t(?P<name>[^(\t\n]+)\((?P<unit>[^)\n]*)\)",
+        leading=("record", "time"),
+        comment="#",
+        delimiter="\t",
+        roles={r"^record$": "count", r"^time$": "time", r"^Depth": "depth"},
+    ),
+    Form(
+        "Van Essen Diver",
+        begins=r"^=+ +BEGINNING OF DATA +=+$",
+        named=r"^\[Channel \d+ from data header\]\n *Identification +=(\d+: )?(?P<name>.+)"
+        r"\n *Reference level +=\S+ +(?P<unit>.+)$",
+        leading=("date", "time"),
+        ends=r"^\[Data\]",
+        delimiter="blanks",
+        offset=r"^ *Instrument number +=.*\bUTC *(?P<offset>[-+]\d{1,2}(:\d{2})?)",
+        steps=(steps.join_date_and_time,),
+    ),
+    Form(
+        "ElectricBlue EnvLogger",
+        begins=r"^EnvLogger version,",
+        offset=r"^time zone, *UTC(?P<offset>[-+]\d{4})",
+        constants=(
+            Constant("latitude", r"^lat, *(?P<value>-?\d+\.\d+)$", "latitude"),
+            Constant("longitude", r"^long, *(?P<value>-?\d+\.\d+)$", "longitude"),
+        ),
+    ),
+    Form(
+        "Solinst Levelogger",
+        begins=r"^[A-Z]+,*\nUNIT: ",
+        units_stated=r"^(?P<name>[A-Z]+),*\nUNIT: *(?P<unit>[^,\n]*)",
+        roles={r"^ms$": "text"},
+    ),
+    Form(
+        "OTT Hydrolab",
+        begins=r'^"?Hydrolab .*\n"?Log File Name',
+        steps=(steps.read_packed_times,),
+    ),
+    Form(
+        "LI-COR",
+        begins=r"^DATAH\t",
+        names="DATAH\t",
+        below=("units",),
+        delimiter="\t",
+        no_units=("date", "time", "index", "code"),
+        roles={r"^(DATAH|REMARK|DATE|TIME|NANOSECONDS)$": "text", r"^SECONDS$": "time", r"^NDX$": "count"},
+    ),
+    Form(
+        "WHP-Exchange",
+        begins=r"\A(CTD|BOTTLE),\d{8}",
+        roles={r"_FLAG_W$": "flag", r"^LATITUDE$": "latitude", r"^LONGITUDE$": "longitude"},
+        missing=(-999.0,),
+        constants=(
+            Constant("LATITUDE", r"^LATITUDE *= *(?P<value>[-+\d.]+)", "latitude"),
+            Constant("LONGITUDE", r"^LONGITUDE *= *(?P<value>[-+\d.]+)", "longitude"),
+        ),
+        steps=(steps.apply_flags,),
     ),
     Form(
         "SonTek CastAway",
@@ -204,7 +287,7 @@ FORMS = (
     ),
     Form(
         "ERDDAP .csv",
-        begins=r"\A(?=.*\b(time|latitude)\b)[^#\n]*\n[^\n]*\b(UTC|degrees_north)\b",
+        begins=r"\A(?=.*\b(time|latitude)\b)[^#\n]*\n([^\n]*[,\t\"])?(UTC|degrees_north)[,\t\"\n]",
         below=("units",),
         roles={r"^latitude$": "latitude", r"^longitude$": "longitude", r"^time$": "time"},
     ),
@@ -241,6 +324,22 @@ FORMS = (
 )  # fmt: skip
 
 
+PLAIN = Form(
+    "",
+    begins=r"\Z\A.",
+    constants=(
+        Constant(
+            "latitude", r"(?i)^\W*lat(itude)? *[=:,;\t] *(?P<value>[-+]?\d[-\d.°'’\" ]*[NS]?)\W*$", "latitude"
+        ),
+        Constant(
+            "longitude",
+            r"(?i)^\W*long?(itude)? *[=:,;\t] *(?P<value>[-+]?\d[-\d.°'’\" ]*[EW]?)\W*$",
+            "longitude",
+        ),
+    ),
+)
+"""What is understood above any table."""
+
 VUSITU = next(form for form in FORMS if form.name == "In-Situ VuSitu")
 
 
@@ -252,18 +351,20 @@ def form_of(text: str) -> Form | None:
     >>> form_of('"TOA5","boat","CR1000X"').name, form_of("time,lat,lon,chl")
     ('Campbell TOA5', None)
     """
-    head = text[:HEAD]
+    head = text[: 20 * HEAD if text.startswith("*") else HEAD]  # a .cnv file begins with calibrations
     return next((form for form in FORMS if form.fits(head)), None)
 
 
 def apply_form(form: Form, sheet: Sheet) -> None:
     """Add to a sheet what its form says: units, roles, constant columns, offsets and missing values."""
     if form.named:
-        stated = [re.search(form.named, line) for line in sheet.above.split("\n")]
-        sheet.units = [found["unit"] or "" for found in stated if found][: len(sheet.names)]
+        units = [found["unit"] or "" for found in re.finditer(form.named, sheet.above, re.MULTILINE)]
+        sheet.units = [*[""] * len(form.leading), *units][: len(sheet.names)]
+    stated = dict(re.findall(form.units_stated, sheet.above, re.MULTILINE)) if form.units_stated else {}
     for i, name in enumerate(sheet.names):
+        sheet.units[i] = stated.get(name, sheet.units[i]).strip()
         found = re.search(form.unit, name) if form.unit else None
-        if sheet.units[i] in form.no_units:
+        if sheet.units[i] in form.no_units or sheet.units[i].lower() in _NO_UNIT:
             sheet.units[i] = ""
         if found and not sheet.units[i]:
             sheet.units[i] = found["unit"]
@@ -274,12 +375,12 @@ def apply_form(form: Form, sheet: Sheet) -> None:
         sheet.notes.append(f"{', '.join(f'{number:g}' for number in form.missing)} stands for no value")
     for constant in form.constants:
         _add_constant(constant, sheet)
-    found = re.search(form.offset, sheet.above, re.MULTILINE) if form.offset else None
-    if found:
-        steps.read_offset(sheet, found["offset"])
     sheet.notes += form.notes
     for step in form.steps:
         step(sheet)
+    found = re.search(form.offset, sheet.above, re.MULTILINE) if form.offset else None
+    if found:
+        steps.read_offset(sheet, found["offset"])
 
 
 def _numbers_stated(pattern: str, above: str) -> set[float]:
@@ -289,9 +390,14 @@ def _numbers_stated(pattern: str, above: str) -> set[float]:
 
 
 def _add_constant(constant: Constant, sheet: Sheet) -> None:
-    """Add a column of one value, stated above the table, unless the table has one of that role."""
-    found = re.search(constant.stated, sheet.above, re.MULTILINE)
-    value = found["value"].strip().rstrip(",").strip() if found else ""
-    if value and constant.role not in sheet.roles:
+    """Add a column of one value, stated once above the table, unless the table has such a column."""
+    values = {
+        found["value"].strip(" ,;\t") for found in re.finditer(constant.stated, sheet.above, re.MULTILINE)
+    }
+    value = values.pop() if len(values) == 1 else ""
+    in_table = (
+        constant.role in sheet.roles or steps.find(sheet, rf"(?i)(?<![a-z]){constant.role[:3]}") is not None
+    )
+    if value and not in_table:
         sheet.add(constant.name, [value] * len(sheet.rows), role=constant.role)
         sheet.notes.append(f"{constant.name} is {value} in all rows, as the header says")

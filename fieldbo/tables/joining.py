@@ -74,12 +74,6 @@ class _Clocked(NamedTuple):
     times: Times
 
     @property
-    def says_offset(self) -> bool:
-        """Whether the times state their offset from UTC, in the cells or in the column's name."""
-        name = f"{self.column} {self.table.units.get(self.column, '')}".lower()
-        return self.times.offsets or "utc" in name or "gmt" in name
-
-    @property
     def range(self) -> str:
         known = self.times.seconds[np.isfinite(self.times.seconds)]
         ends = (self._write(float(end)) for end in (known.min(), known.max()))
@@ -162,7 +156,7 @@ def join_track(
     if not placed.all():
         notes.append(_note_left_out(table, placed, seconds, known))
     cells = {name: _pick(column, placed) for name, column in table.cells.items()}
-    if fixes.times.absolute and (shift or not log.says_offset):
+    if fixes.times.absolute and (shift or not log.times.offsets):
         cells[log.column] = tuple(_write_utc(second) for second in seconds[placed].tolist())
     cells["latitude"], cells["longitude"] = (tuple(map(repr, axis[placed].tolist())) for axis in (y, x))
     taken = [name for name in table.names if name not in ("latitude", "longitude")]
@@ -252,7 +246,7 @@ def _agree_on_clocks(log: _Clocked, fixes: _Clocked, offset_s: float | None) -> 
         )
     if offset_s is not None:
         return offset_s
-    silent = [each for each in (log, fixes) if not (each.says_offset and each.times.absolute)]
+    silent = [each for each in (log, fixes) if not (each.times.offsets and each.times.absolute)]
     if silent:
         names = " and ".join(f"{each.column} of {each.table.path.name}" for each in silent)
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -213,13 +214,13 @@ def lay_out(
     pattern = Pattern.of(rows)
     start = next((i for i, (_, cells) in enumerate(rows) if pattern.begins(cells)), None)
     notes: list[str] = []
-    if top is not None and (start == 0 or below):
-        names, first, under = top, 0, 0
+    if top is not None:
+        names, first, under = top, start or 0, start or 0
     elif below or not pattern.holds:
         names, first, under = rows[0], 1, 0
     else:
         start = len(rows) if start is None else start
-        at = _find_names(rows, start, pattern)
+        at = _find_names(path, rows, start, pattern)
         names, first, under = _joined(rows, at, notes), at + 1, at
     units, first = _read_below(path, rows, first, names, pattern, below, form, notes)
     notes += [
@@ -235,7 +236,7 @@ def lay_out(
     )
 
 
-def _find_names(rows: Sequence[Row], start: int, pattern: Pattern) -> int:
+def _find_names(path: Path, rows: Sequence[Row], start: int, pattern: Pattern) -> int:
     """Return the index of the row of names, above the first reading."""
     if start == 0:
         return 0
@@ -247,6 +248,13 @@ def _find_names(rows: Sequence[Row], start: int, pattern: Pattern) -> int:
     if _share(rows[at][1], pattern) < _FULL:
         full = [i for i in range(at) if _could_be_names(rows[i][1], pattern)]
         at = full[-1] if full else at
+    if len(rows[at][1]) == 1 < len(pattern.holds):
+        raise InputError(
+            "there is no line of column names above the readings",
+            expected="a line such as time,lat,lon,temperature",
+            where=f"{path}, line {rows[start][0] if start < len(rows) else rows[at][0]}",
+            fix="insert one, or export the table again with its header",
+        )
     return at
 
 
@@ -264,7 +272,7 @@ def _could_be_names(cells: Sequence[str], pattern: Pattern) -> bool:
 
 def _is_rule(cells: Sequence[str]) -> bool:
     """Return whether a row is a ruled line: ``-----,-----``."""
-    return not "".join(cells).strip(" -_=*~+#|\t") and all(len(cell) > 2 for cell in cells if cell.strip())
+    return not "".join(cells).strip(" -_=*~+#|\t") and any(len(cell) > 2 for cell in cells)
 
 
 def _is_below(cells: Sequence[str], above: Sequence[str], pattern: Pattern) -> bool:
@@ -368,7 +376,7 @@ def _readings(
         plain = plain and all(i >= len(cells) or cells[i][:1] in _DIGITS for i in measured)
         label = statistics.get(at)
         if plain and not label and measured:
-            kept += odd
+            kept += _gaps(odd, columns, left_out) if odd else odd
             odd = []
             kept.append((line, cells))
         elif label:
@@ -382,7 +390,7 @@ def _readings(
         elif cells[0].lstrip().startswith("#") and (0 in pattern.holds or len(cells) != len(columns)):
             left_out.setdefault("comments", []).append(line)
         elif not measured or pattern.fits(cells):
-            kept += odd
+            kept += _gaps(odd, columns, left_out)
             odd = []
             kept.append((line, cells))
         else:
@@ -394,9 +402,21 @@ def _readings(
                     fix="put each table into a file of its own",
                 )
             odd.append((line, cells))
-    kept += odd
+    kept += _gaps(odd, columns, left_out)
     notes += [f"left out: {what} ({_lines(lines)})" for what, lines in left_out.items()]
     return kept
+
+
+def _gaps(odd: Sequence[Row], columns: Sequence[str], left_out: dict[str, list[int]]) -> list[Row]:
+    """Return rows that have no number, without those that are rather a line of text."""
+    gaps = []
+    for line, cells in odd:
+        filled = sum(bool(cell.strip()) for cell in cells)
+        if len(cells) > len(columns) or (filled == 1 and len(columns) > 2):
+            left_out.setdefault("text", []).append(line)
+        else:
+            gaps.append((line, cells))
+    return gaps
 
 
 def _statistics(path: Path, rows: Sequence[Row], pattern: Pattern) -> dict[int, str]:
@@ -431,6 +451,30 @@ def _is_other_header(cells: Sequence[str], after: Sequence[Row], pattern: Patter
     if len(texts) < max(2, 0.5 * len(pattern.holds)):
         return False
     return any(pattern.count(row)[0] > 0 or len(row) > 1 for _, row in after)
+
+
+def names_between_blanks(path: Path, sheet: Sheet, line: str) -> list[str]:
+    """Return the names in a line of words, one per cell of the readings below, which blanks separate, too.
+
+    Raises
+    ------
+    InputError
+        Names may consist of several words, and it is not clear which belong together.
+    """
+    width = Counter(len(cells) for _, cells in sheet.rows).most_common(1)[0][0] if sheet.rows else 0
+    if len(sheet.names) <= width or not sheet.rows:
+        return sheet.names
+    apart = [name for name in re.split(r"\s{2,}|\t", line.strip()) if name]
+    if len(apart) == width - 1 and [held(cell) for cell in sheet.rows[0][1][:2]] == ["time", "time"]:
+        apart = ["Date", "Time", *apart[1:]]
+    if len(apart) == width:
+        return apart
+    raise InputError(
+        f"the line of column names has {counted(len(sheet.names), 'word')}, the readings have {width} cells",
+        expected="one name per column",
+        where=f"{path}, line {sheet.line}",
+        fix="write names of several words in quotes, or export the table with commas or tabs",
+    )
 
 
 def _lines(lines: Sequence[int]) -> str:

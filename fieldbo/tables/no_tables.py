@@ -30,13 +30,20 @@ NO_TABLES = (
     ),
     NoTable(
         "a Sea-Bird bottle file (.btl), with two lines per bottle",
-        r"\A\*+ ?Sea-?Bird(?:.*\n)+? *Bottle +Date",
+        r"^ *Bottle +(Bottle +)?Date\b",
         "export the scans as .cnv",
     ),
     NoTable(
         "a binary Campbell file",
         r'\A\W*TOB[123]\W',
         "convert it to TOA5 with CardConvert in LoggerNet",
+    ),
+    NoTable("a Sea-Bird file of bottles fired (.bl)", r"^RESET \w{3} \d\d \d{4}", "export the scans as .cnv"),
+    NoTable("an IOS Shell file", r"^\*IOS HEADER VERSION", "convert it to CSV or NetCDF"),
+    NoTable(
+        "a report of In-Situ's Win-Situ",
+        r"^Application:\s+WinSitu",
+        "export the log as CSV in Win-Situ, or as HTML in VuSitu",
     ),
     NoTable("a Campbell file in CSIXML", r"<csixml", "choose TOA5 in LoggerNet or CardConvert"),
     NoTable(
@@ -49,10 +56,12 @@ NO_TABLES = (
     NoTable("an ODF file of Fisheries and Oceans Canada", r"\AODF_HEADER,", "convert it to CSV or NetCDF"),
     NoTable("a log of NMEA 0183 sentences", r"\A(?:[^$!\n]{0,40}[$!][A-Z]{2,5}[A-Z]{3},.*\n){3}", _CSV),
     NoTable("a text in rich text format", r"\A\{\\rtf", "save it as plain text or CSV"),
-    NoTable("a PDF document", r"\A%PDF-", _CSV),
     NoTable("a Python, R or shell script", r"\A#!|^import \w+$|^library\(\w+\)$", _CSV),
     NoTable("an e-mail", r"\A(From|Received|Return-Path|Delivered-To): ", "save its attachment"),
 )  # fmt: skip
+
+
+_HEAD, _LONG_HEAD = 4_000, 200_000  # characters; of Sea-Bird's files with calibrations
 
 
 def refuse_no_table(path: Path, text: str) -> None:
@@ -63,7 +72,7 @@ def refuse_no_table(path: Path, text: str) -> None:
     InputError
         It says what the text is, and what to export instead.
     """
-    head = text[:200_000] if text[:2] in ("* ", "**", "*S") else text[:4000]
+    head = text[: _LONG_HEAD if text.lstrip().startswith("*") else _HEAD]
     for kind in NO_TABLES:
         if re.search(kind.begins, head, re.MULTILINE):
             raise _refused(path, kind.name, kind.fix)
@@ -92,7 +101,7 @@ def refuse_prose(path: Path, rows: Sequence[Row], delimiter: str | None) -> None
     words = [word for cell in cells for word in cell.split()]
     wordy = len(words) >= 20 and sum(word[:1].isdigit() for word in words) < 0.05 * len(words)
     lengths = Counter(len(row) for _, row in rows if len(row) > 1)
-    ragged = len(rows) >= 3 and max(lengths.values(), default=len(rows)) <= 0.5 * len(rows)
+    ragged = lengths.total() >= 3 and max(lengths.values()) <= 0.5 * lengths.total()
     if (wordy or ragged) if delimiter is None else (wordy and len(words) >= 4 * len(cells)):
         raise _refused(path, "text without columns", _CSV)
 

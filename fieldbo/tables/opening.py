@@ -16,28 +16,21 @@ def open_table(path: Path, *, quantity: str | None = None, layer: str | None = N
     ----------
     path : Path
     quantity : str, optional
-        Which quantity to read, from a table of text that has several in one column.
+        Which quantity to read, from a table of text or a workbook that has several in one column.
     layer : str, optional
         Which of several tables in a container: a layer, a sheet, a track or a kind of message.
 
     Raises
     ------
     InputError
-        The file can't be read, its format is not known, or it has no rows; or it holds several quantities or
-        several tables, and none of them is named.
+        The file can't be read, its format is not known, or it has no rows. It holds several quantities in one
+        column of values, or several tables, and none is named.
     """
     container = container_of(path)
-    if container is None:
-        _check_without_layers(path, layer)
-        return read_text_table(path, quantity)
-    if quantity is not None:
-        raise InputError(
-            f"quantity is {quantity!r}, but {path.name} is no table of text",
-            expected="a table with several quantities in one column",
-            where="--quantity",
-            fix="leave --quantity out, and name a column with --value",
-        )
-    return container.read(path, layer)
+    if container is not None:
+        return container.read(path, layer, quantity)
+    _check_without_layers(path, layer)
+    return read_text_table(path, quantity)
 
 
 def open_track(path: Path, layer: str | None = None) -> Table:

@@ -16,6 +16,7 @@ Row = tuple[int, list[str]]
 
 DELIMITERS = "\t;,|"
 _SAMPLE = 300
+_FEW = 3
 _QUOTED = re.compile(r'"[^"]*"')
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")
@@ -59,11 +60,19 @@ def delimiter_of(lines: Sequence[str]) -> str | None:
     if not marked:
         return None
     most = max(alike for alike, _, _ in marked)
+    if sum(map(_is_of_numbers, plain)) > _FEW * most:
+        return None  # the marks stand in a text above a table
     best = [each for each in marked if each[0] >= 0.5 * most]
     _, first, mark = min(best, key=lambda each: each[1])
     blanks = next((alike for alike, at, each in found if each is None and at < first), 0)
     named = sum(not cell.strip()[:1].isdigit() for cell in plain[first].split(mark))
     return None if blanks >= most and named < len(plain[first].split(mark)) / 2 else mark
+
+
+def _is_of_numbers(line: str) -> bool:
+    """Return whether blanks separate mostly numbers in a line."""
+    cells = line.split()
+    return len(cells) > 1 and sum(cell[0].isdigit() or cell[0] in "+-." for cell in cells) > 0.5 * len(cells)
 
 
 def _some(lines: Sequence[str]) -> list[str]:

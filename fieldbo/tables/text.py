@@ -10,8 +10,8 @@ from pathlib import Path
 from fieldbo.errors import InputError
 from fieldbo.tables.cells import is_number
 from fieldbo.tables.decoding import decoded
-from fieldbo.tables.forms import VUSITU, Form, apply_form, form_of
-from fieldbo.tables.layout import Sheet, lay_out
+from fieldbo.tables.forms import PLAIN, VUSITU, Form, apply_form, form_of
+from fieldbo.tables.layout import Sheet, lay_out, names_between_blanks
 from fieldbo.tables.no_tables import refuse_no_table, refuse_prose
 from fieldbo.tables.quantities import choose_quantity
 from fieldbo.tables.rows import Row, delimiter_of, separator_of, split_rows, with_points
@@ -96,8 +96,7 @@ def parse_text(path: Path, text: str, notes: Sequence[str] = (), quantity: str |
         said = (
             f"{said}: units from line {sheet.units_line}" if said else f"line {sheet.units_line} holds units"
         )
-    if form is not None:
-        apply_form(form, sheet)
+    apply_form(form or PLAIN, sheet)
     choose_quantity(sheet, quantity)
     return Text(
         [(sheet.line, sheet.names), *sheet.rows],
@@ -154,6 +153,10 @@ def _read_table(path: Path, text: str, form: Form | None) -> Sheet:
             "the file ends within its header", expected=f"the header of {name} and readings", where=str(path)
         )
     sheet = lay_out(path, rows, below, name, top)
+    if delimiter is None and top is None:
+        sheet.names = names_between_blanks(path, sheet, lines[sheet.line - 1])
+        sheet.units = (sheet.units + [""] * len(sheet.names))[: len(sheet.names)]
+        sheet.roles = [""] * len(sheet.names)
     sheet.above = "\n".join(lines[: start if form and form.named else sheet.line - 1])
     sheet.notes[:0] = notes
     if top is not None and sheet.names == [cell.strip() for cell in top[1]] and not (form and form.named):
@@ -181,6 +184,8 @@ def _find_start(path: Path, lines: Sequence[str], form: Form | None) -> int:
                 fix="copy or download it again",
             )
         return found
+    if form and form.names:
+        return next((i for i, line in enumerate(lines) if line.startswith(form.names)), len(lines))
     marks = _COMMENTS if form is None else (form.comment,) if form.comment else ()
     for i, line in enumerate(lines):
         if line.strip() and not line.lstrip().startswith(marks) and separator_of(line) is None:
@@ -193,8 +198,8 @@ def _names_above(
 ) -> Row | None:
     """Return the names if they stand above the table: in a line each, or in the last comment."""
     if form and form.named:
-        found = [name for line in above if (name := re.search(form.named, line))]
-        return len(above), [name["name"].strip() for name in found]
+        found = re.finditer(form.named, "\n".join(above), re.MULTILINE)
+        return len(above), [*form.leading, *(each["name"].strip() for each in found)]
     comment = next((line for line in reversed(above) if line.strip()), "")
     if form is not None or not comment.lstrip().startswith(_COMMENTS):
         return None

@@ -13,7 +13,7 @@ from .fields.gallery.tracer import Tracer as Tracer
 from .fields.gp_draw import GPDraw as GPDraw
 from .fields.gp_draw import GPMean as GPMean
 from .fields.table import Table as Table
-from .raster import Raster as Raster
+from .grids import Raster as Raster
 from .raster import read_raster as read_raster
 from .world import Disturbances as Disturbances
 from .world import Quantity as Quantity

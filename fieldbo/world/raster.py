@@ -2,64 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.belief.mean_functions import Gridded, MeanFunction, Scattered
 from fieldbo.domain.domain import Domain
-from fieldbo.domain.georeference import WGS84, reprojected, same_crs
+from fieldbo.domain.georeference import is_geographic, reprojected, same_crs, turned_to
 from fieldbo.errors import InputError, UnknownNameError, counted
 from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import read_readings
 from fieldbo.tables.table import Table
+from fieldbo.world.grids import GRIDS, TIFF, Raster, read_grid
+from fieldbo.world.netcdf import NETCDF, read_netcdf
 
-if TYPE_CHECKING:
-    import xarray
-
-
-MOST_CELLS = 25_000_000
-"""Largest number of a raster's cells: 200 MB."""
-
-TIFF, NETCDF = (".tif", ".tiff"), (".nc", ".nc4", ".cdf", ".h5")
+RASTERS = frozenset((*TIFF, *NETCDF, *GRIDS))
 """Suffixes of the files."""
 
-_HDF5 = b"\x89HDF\r\n\x1a\n"
-_DEGREES = frozenset(("degrees_east", "degree_east"))
-_EASTWARD = ("x", "lon", "longitude", "easting", "east")  # names of columns' coordinates
-
-
-@dataclass(frozen=True, eq=False)
-class Raster:
-    """Values at the centres of cells.
-
-    Attributes
-    ----------
-    x : (n,) array
-        Coordinates of the columns, increasing.
-    y : (m,) array
-        Coordinates of the rows, increasing: in files that list the northernmost row first, they are turned.
-    values : (m, n) array
-        NaN where the file has no data.
-    crs : str or None
-        Coordinate reference system, as the file names it.
-    names : (str, str)
-        Names of x and y in the file.
-    attributes : mapping of str to str
-        What the file says of the values, among it their ``name`` and ``units``.
-    """
-
-    x: Array
-    y: Array
-    values: Array
-    crs: str | None = None
-    names: tuple[str, str] = ("x", "y")
-    attributes: Mapping[str, str] = field(default_factory=dict)
+_POINTS = frozenset((".shp", ".gpkg", ".geojson", ".json", ".kml", ".kmz", ".gpx", ".dxf", ".csv", ".txt"))
+_MARKS = (-9999.0, -99999.0, -32768.0, -32767.0, -999.0, -99.0, 999.0, 9999.0, 32767.0, 65535.0, 99999.0)
+_HUGE = 1e10  # of what is measured over an area, nothing is that large
+_APART = 3.0  # a mark lies that many times the range of the other values away from them
 
 
 def read_raster(path: Path, value: str | None = None) -> Raster:
@@ -84,144 +49,28 @@ def read_raster(path: Path, value: str | None = None) -> Raster:
             where=str(path.parent),
         )
     suffix = path.suffix.lower()
-    if suffix not in (*TIFF, *NETCDF):
+    if suffix not in RASTERS:
         raise InputError(
             f"{path.name} is not a raster that fieldbo can read",
-            expected=f"a file that ends in {', '.join((*TIFF, *NETCDF))}",
+            expected=f"a file that ends in {', '.join(sorted(RASTERS))}",
             where=str(path.parent),
+            fix="interpolate its contours or points in a GIS (QGIS: TIN interpolation), and export a GeoTIFF"
+            if suffix in _POINTS
+            else "export it as GeoTIFF from a GIS",
         )
-    raster = _read_tiff(path, value) if suffix in TIFF else _read_netcdf(path, value)
-    return _sort_ascending(raster, path)
+    raster = read_netcdf(path, value) if _is_netcdf(path) else read_grid(path, value)
+    raster = _sort_ascending(raster, path)
+    _check_marks(raster, path)
+    return _closed(raster)
 
 
-def _read_tiff(path: Path, value: str | None) -> Raster:
-    try:
-        import rasterio
-        from rasterio.errors import RasterioError
-    except ImportError:
-        raise _not_installed(path, "rasterio") from None
-    try:
-        with rasterio.open(path, driver="GTiff") as source:  # no other format names further files
-            transform = source.transform
-            if transform.b or transform.d:
-                raise InputError(
-                    "the raster is rotated",
-                    expected="rows and columns along the axes",
-                    where=str(path),
-                    fix="warp it first, for example with gdalwarp",
-                )
-            _check_size(source.width * source.height, path)
-            band = _find_band(source.descriptions, value, path)
-            values = source.read(band, masked=True).astype(float).filled(np.nan)
-            crs = None if source.crs is None else source.crs.to_string()
-            x = transform.c + transform.a * (np.arange(source.width) + 0.5)
-            y = transform.f + transform.e * (np.arange(source.height) + 0.5)
-            attributes = {**source.tags(), **source.tags(band)}
-            about = (("units", source.units[band - 1]), ("name", source.descriptions[band - 1]))
-            attributes |= {key: text for key, text in about if text}
-    except RasterioError as error:
-        raise _unreadable(path, error) from None
-    return Raster(x, y, values, crs, attributes=attributes)
-
-
-def _find_band(descriptions: Sequence[str | None], value: str | None, path: Path) -> int:
-    """Return the number of a band, counted from 1."""
-    names = [str(k) for k in range(1, len(descriptions) + 1)]
-    if value is None and len(names) == 1:
-        return 1
-    if value is not None and value in descriptions:
-        return descriptions.index(value) + 1
-    if value in names:
-        return int(value)
-    if value is None:
-        raise InputError(
-            f"the raster has {len(names)} bands",
-            expected="one of them, by number or description",
-            where=str(path),
-            fix='name it: { file = "...", value = "1" }',
-        )
-    raise UnknownNameError.of("band", value, [*names, *filter(None, descriptions)], where=str(path))
-
-
-def _read_netcdf(path: Path, value: str | None) -> Raster:
-    import xarray
-
-    try:
-        with xarray.open_dataset(path, decode_times=False, engine=_choose_engine(path)) as source:
-            variable = _find_variable(source, value, path)
-            _check_size(variable.size, path)
-            crs = _find_crs(source, variable)
-            variable = variable.load()
-    except (OSError, ValueError, TypeError, LookupError, EOFError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise _unreadable(path, error) from None
-    if str(variable.dims[0]).lower() in _EASTWARD:
-        variable = variable.transpose()
-    vertical, horizontal = (str(dim) for dim in variable.dims)
-    for dim in (horizontal, vertical):
-        if dim not in variable.coords:
-            raise InputError(
-                f"dimension {dim} of {variable.name} has no coordinates",
-                expected=f"a variable {dim} with the coordinates along it",
-                where=str(path),
-            )
-    try:
-        x, y = (np.asarray(variable.coords[dim], dtype=float) for dim in (horizontal, vertical))
-    except (ValueError, TypeError) as error:
-        raise _unreadable(path, error) from None
-    attributes = {**{key: str(text) for key, text in variable.attrs.items()}, "name": str(variable.name)}
-    return Raster(x, y, np.asarray(variable, dtype=float), crs, (horizontal, vertical), attributes)
-
-
-def _choose_engine(path: Path) -> Literal["h5netcdf", "scipy"]:
-    """Return what reads a NetCDF file: version 4 is HDF5, version 3 is not."""
+def _is_netcdf(path: Path) -> bool:
+    """Return whether a file is read as NetCDF: grids of GMT end in .grd, as those of Surfer do."""
+    suffix = path.suffix.lower()
+    if suffix != ".grd":
+        return suffix in NETCDF
     with path.open("rb") as file:
-        if file.read(len(_HDF5)) != _HDF5:
-            return "scipy"
-    if find_spec("h5netcdf") is None or find_spec("h5py") is None:
-        raise _not_installed(path, "h5netcdf")
-    return "h5netcdf"
-
-
-def _find_variable(source: xarray.Dataset, value: str | None, path: Path) -> xarray.DataArray:
-    flat = {
-        str(name): array.squeeze(drop=True)
-        for name, array in source.data_vars.items()
-        if array.squeeze(drop=True).ndim == 2 and array.dtype.kind in "fiu"
-    }
-    if value is None and len(flat) == 1:
-        return next(iter(flat.values()))
-    if value is not None and value in source.data_vars and value not in flat:
-        raise InputError(
-            f"variable {value} has the dimensions {', '.join(map(str, source[value].dims)) or 'none'}",
-            expected="numbers over two dimensions",
-            where=str(path),
-            fix="select one time or depth first",
-        )
-    if value is not None and value in flat:
-        return flat[value]
-    if value is None:
-        raise InputError(
-            f"the file has {counted(len(flat), 'variable')} over two dimensions"
-            + (f": {', '.join(flat)}" if flat else ""),
-            expected="one of them by name" if flat else "a variable over two dimensions",
-            where=str(path),
-            fix='name it: { file = "...", value = "VARIABLE" }' if flat else None,
-        )
-    raise UnknownNameError.of("variable", value, flat, where=str(path))
-
-
-def _find_crs(source: xarray.Dataset, variable: xarray.DataArray) -> str | None:
-    """Return the CRS in the CF grid mapping of a variable, if any."""
-    name = variable.attrs.get("grid_mapping") or variable.encoding.get("grid_mapping")
-    mapping = source.variables.get(name) if name else None
-    attributes = {} if mapping is None else mapping.attrs
-    crs = attributes.get("crs_wkt") or attributes.get("spatial_ref")
-    units = [source[dim].attrs.get("units") for dim in variable.dims if dim in source]
-    if crs is None and _DEGREES.intersection(units):
-        return WGS84
-    return None if crs is None else str(crs)
+        return file.read(4)[:4].startswith((b"CDF", b"\x89HDF"))
 
 
 def _sort_ascending(raster: Raster, path: Path) -> Raster:
@@ -240,31 +89,37 @@ def _sort_ascending(raster: Raster, path: Path) -> Raster:
     return replace(raster, x=x, y=y, values=np.where(np.isfinite(values), values, np.nan))
 
 
-def _check_size(cells: int, path: Path) -> None:
-    if cells > MOST_CELLS:
+def _check_marks(raster: Raster, path: Path) -> None:
+    """Raise an `InputError` for a number that stands for no value without the file saying so."""
+    known = raster.values[np.isfinite(raster.values)]
+    if not known.size:
+        return
+    for mark in (known.min(), known.max()):
+        rest = known[known != mark]
+        if not rest.size or (mark not in _MARKS and abs(mark) < _HUGE):
+            continue
+        away = min(abs(mark - rest.min()), abs(mark - rest.max()))
+        if away <= _APART * max(np.ptp(rest), 1e-3 * abs(mark)):
+            continue
         raise InputError(
-            f"the raster has {cells:,} cells",
-            expected=f"at most {MOST_CELLS:,}",
-            where=str(path),
-            fix="crop it to the domain, or make it coarser",
+            f"{counted(int((known == mark).sum()), 'cell')} of {path.name} hold {mark:g}, and the others "
+            f"{rest.min():g} to {rest.max():g}",
+            expected="a file that says which number stands for no value",
+            where=str(path.parent),
+            fix=f"gdal_translate -a_nodata {mark:g} {path.name} marked.tif",
         )
 
 
-def _not_installed(path: Path, package: str) -> InputError:
-    return InputError(
-        f"reading {path.name} needs the package {package}, which is not installed",
-        expected=f"{package}, or the values in a CSV",
-        where=str(path.parent),
-        fix="pip install 'fieldbo[geo]'",
-    )
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    return InputError(
-        f"{path.name} can't be read: {str(error).splitlines()[0] if str(error) else error!r}",
-        expected="a GeoTIFF or NetCDF file",
-        where=str(path.parent),
-    )
+def _closed(raster: Raster) -> Raster:
+    """Return a raster in degrees that goes around the Earth with its first and last column repeated."""
+    x = raster.x
+    if raster.crs is None or len(x) < 3 or not is_geographic(raster.crs):
+        return raster
+    step = float(x[1] - x[0])
+    if abs(x[-1] - x[0] + step - 360.0) > 0.01 * step:
+        return raster
+    values = np.hstack([raster.values[:, -1:], raster.values, raster.values[:, :1]])
+    return replace(raster, x=np.concatenate([[x[-1] - 360.0], x, [x[0] + 360.0]]), values=values)
 
 
 MOST_SCATTERED = 100_000
@@ -296,7 +151,7 @@ def read_mean(path: Path, domain: Domain, value: str | None, quantity: str) -> M
     InputError
         The file can't be read, or has other axes.
     """
-    if path.suffix.lower() not in (*TIFF, *NETCDF):
+    if path.suffix.lower() not in RASTERS:
         table = open_table(path)
         return _from_table(table, domain, value or value_column(table, domain, quantity))
     if domain.dimension != 2:
@@ -308,7 +163,7 @@ def read_mean(path: Path, domain: Domain, value: str | None, quantity: str) -> M
     raster = read_raster(path, value)
     function = Gridded([raster.x, raster.y], raster.values.T, margin=0.5)
     if raster.crs is not None and domain.crs is not None and not same_crs(raster.crs, domain.crs):
-        return Reprojected(function, domain.crs, raster.crs)
+        return Reprojected(function, domain.crs, raster.crs, float(raster.x[0] + raster.x[-1]) / 2.0)
     names = tuple(axis.name for axis in domain.axes)
     turned = names == raster.names[::-1]
     return Gridded([raster.y, raster.x], raster.values, margin=0.5) if turned else function
@@ -324,13 +179,18 @@ class Reprojected(MeanFunction):
     crs : str
         Of the places at which it is asked for, in metres.
     source : str
+    middle : float, optional
+        If `source` is in degrees, the longitude in the middle of the function: those asked for may be given
+        from 0 to 360 there.
     """
 
-    def __init__(self, function: MeanFunction, crs: str, source: str) -> None:
+    def __init__(self, function: MeanFunction, crs: str, source: str, middle: float | None = None) -> None:
         self.function, self.crs, self.source = function, crs, source
+        self.middle = middle if middle is not None and is_geographic(source) else None
 
     def _moved(self, points: Array) -> Array:
-        return reprojected(points, self.crs, self.source)
+        moved = reprojected(points, self.crs, self.source)
+        return moved if self.middle is None else turned_to(moved, self.middle)
 
     def values(self, points: Array) -> Array:
         return self.function.values(self._moved(points))

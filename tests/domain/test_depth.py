@@ -23,9 +23,9 @@ from fieldbo.domain.georeference import WGS84, reprojected
 from fieldbo.domain.lattice import lattice
 from fieldbo.domain.obstacles import Obstacle
 from fieldbo.errors import InputError
+from fieldbo.mission.bathymetry import read_bottom
 from fieldbo.mission.description import describe_world
 from fieldbo.mission.shapes import Shape, write_shapes
-from fieldbo.mission.world_file import read_bottom
 from fieldbo.results.plot import path_picture, world_picture
 from fieldbo.testing import WorldContract, small_mission, small_world
 from fieldbo.vehicles.mavlink.geofence import geofence
@@ -371,9 +371,11 @@ def test_a_bathymetry_may_be_in_another_crs_and_in_any_order(tmp_path, crs, turn
     np.testing.assert_allclose(bottom.depth_at(PLACES), DEPTHS, atol=1e-3)
 
 
-def test_feet_become_metres(tmp_path):
-    bottom = read_bottom(written(tmp_path / "b.nc", attributes={"units": "ft"}), UTM)
-    np.testing.assert_allclose(bottom.depth_at(PLACES), 0.3048 * np.array(DEPTHS))
+@pytest.mark.parametrize(("unit", "metres"), [("ft", 0.3048), ("fathoms", 1.8288), ("cm", 0.01)])
+def test_feet_become_metres(tmp_path, unit, metres):
+    bottom = read_bottom(written(tmp_path / "b.nc", attributes={"units": unit}), UTM)
+    np.testing.assert_allclose(bottom.depth_at(PLACES), metres * np.array(DEPTHS))
+    assert f"converted from {unit} to m" in bottom.source
 
 
 def test_a_bathymetry_may_be_a_geotiff(tmp_path):
@@ -396,8 +398,8 @@ def test_a_file_that_is_no_bathymetry_is_an_error_that_names_it(tmp_path):
         with pytest.raises(InputError, match=problem) as error:
             read_bottom(tmp_path / name, UTM)
         assert name in f"{error.value.problem} {error.value.where}"
-    with pytest.raises(InputError, match="'fathoms'"):
-        read_bottom(written(tmp_path / "f.nc", attributes={"units": "fathoms"}), UTM)
+    with pytest.raises(InputError, match="'kpa'"):
+        read_bottom(written(tmp_path / "f.nc", attributes={"units": "kPa"}), UTM)
     both = xr.Dataset(
         {n: (("y", "x"), np.ones((2, 2))) for n in ("a", "b")}, {"x": [0.0, 1.0], "y": [0.0, 1.0]}
     )

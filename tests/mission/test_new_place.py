@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import threading
+import tomllib
 import zipfile
 from contextlib import chdir
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -30,7 +31,7 @@ from lakes import (
     log_rows,
     write_lake,
 )
-from pyproj import Transformer
+from pyproj import CRS, Transformer
 from shapely.geometry import shape
 from typer.testing import CliRunner
 
@@ -761,3 +762,114 @@ def test_positions_survive_the_way_to_degrees_and_back():
     georeference = fieldbo.domain.georeference.Georeference(UTM)
     assert georeference.degrees(MIDDLE)[0] == pytest.approx([latitude, longitude], abs=1e-12)
     assert georeference.metres(georeference.degrees(MIDDLE))[0] == pytest.approx(MIDDLE, abs=1e-6)
+
+
+MARKS = (
+    {"type": "Point", "coordinates": degrees(shapely.Point(at(-100, 60))).coords[0]},
+    {
+        "type": "LineString",
+        "coordinates": list(degrees(shapely.LineString([at(80, 60), at(120, 80)])).coords),
+    },
+)
+
+
+def write_marks(folder):
+    """Write marks.geojson: a buoy, a net, and the swimmers' zone with a label in it."""
+    label = {"type": "Point", "coordinates": degrees(SWIMMERS.centroid).coords[0]}
+    area = {"type": "GeometryCollection", "geometries": [shapely.geometry.mapping(degrees(SWIMMERS)), label]}
+    named = zip(("buoy", "net", "swimmers"), (*MARKS, area), strict=True)
+    features = [{"type": "Feature", "properties": {"name": n}, "geometry": g} for n, g in named]
+    (folder / "marks.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+
+
+def test_a_margin_is_kept_from_buoys_and_nets_and_without_one_they_are_named(at_lake, command):
+    write_marks(at_lake)
+    options = (*PLACE[:2], "--avoid", "marks.geojson", *PLACE[4:])
+    message = error_of(new_world(*options))
+    assert "zones that are no areas, but lines and points: 1 'buoy', 2 'net'" in message
+    assert 'add --avoid-margin "10 m"' in message
+    assert not (at_lake / "worlds").exists()
+    result = new_world(*options, "--avoid-margin", "30 m", "--clearance", "0 m")
+    assert result.exit_code == 0, result.output
+    domain = fieldbo.load_world("kessel").domain
+    assert sorted(zone.name for zone in domain.solid) == ["buoy", "net", "swimmers"]
+    for mark in MARKS:
+        place = shapely.transform(shape(mark), lambda xy: np.column_stack(FROM_DEGREES.transform(*xy.T)))
+        away = shapely.distance(shapely.points(domain.sites), place).min()
+        assert 30.0 * 0.999 <= away < 60.0
+    _, out, _ = command("check", "worlds/kessel/world.toml")
+    assert "read      1 area of outline.geojson, 3 zones of avoid.geojson" in out
+
+
+def test_zones_of_another_place_and_land_around_the_water_are_refused(at_lake):
+    swapped = shapely.transform(degrees(SWIMMERS), lambda xy: xy[:, ::-1])
+    (at_lake / "swapped.geojson").write_text(geojson(swapped))
+    land = shapely.box(*at(-900, -900), *at(900, 900)).difference(SHORE)
+    (at_lake / "land.geojson").write_text(geojson(degrees(land)))
+    message = error_of(new_world(*PLACE, "--avoid", "swapped.geojson", "--avoid", "land.geojson"))
+    assert "2 problems" in message
+    assert "no zone of swapped.geojson lies near the outline: the nearest is" in message
+    assert "the two coordinates look swapped in the file" in message
+    assert re.search(r"\d+ readings lie in a hole of the zone 'land'", message)
+
+
+def test_a_hole_in_a_zone_counts_as_part_of_it_and_is_said(at_place, command):
+    middle = shapely.Point(at(-60, 100))
+    ring = middle.buffer(30.0).difference(middle.buffer(12.0))
+    (at_place / "worlds" / "kessel" / "avoid.geojson").write_text(geojson(degrees(ring)))
+    domain = fieldbo.load_world("kessel").domain
+    assert not domain.contains(np.array(middle.coords)).any()
+    _, out, _ = command("check", "worlds/kessel/world.toml")
+    assert "1 zone of avoid.geojson with 1 hole closed" in out
+
+
+def test_points_of_a_worlds_zones_need_their_margin(at_place):
+    write_marks(at_place)
+    folder = at_place / "worlds" / "kessel"
+    shutil.copy("marks.geojson", folder / "avoid.geojson")
+    with pytest.raises(
+        fieldbo.InputError, match=r"(?s)the feature is a Point.*add avoid_margin to \[domain\]"
+    ) as raised:
+        fieldbo.load_world("kessel")
+    assert "features[0]" in raised.value.where
+    text = (folder / "world.toml").read_text()
+    (folder / "world.toml").write_text(text.replace("spacing =", "avoid_margin = 20\nspacing ="))
+    assert len(fieldbo.load_world("kessel").domain.solid) == 3
+
+
+@pytest.mark.slow
+def test_a_bathymetry_takes_what_is_beside_its_file_and_what_people_said_along(at_lake):
+    ticks = np.arange(-290.0, 300.0, 20.0)
+    rows = -bowl(*np.meshgrid(ticks, ticks))[::-1]
+    low = MIDDLE - 300.0
+    header = f"ncols 30\nnrows 30\nxllcorner {low[0]}\nyllcorner {low[1]}\ncellsize 20\nNODATA_value -9999\n"
+    (at_lake / "arc.asc").write_text(header + "\n".join(" ".join(map(str, row)) for row in rows.tolist()))
+    (at_lake / "arc.prj").write_text(CRS(UTM).to_wkt("WKT1_ESRI"))
+    assert new_world(*PLACE, "--bathymetry", "arc.asc").exit_code == 0
+    assert (at_lake / "worlds" / "kessel" / "arc.prj").is_file()
+    grid = xarray.Dataset(
+        {"z": (("y", "x"), np.where(rows == 0.0, 5.0, rows)[::-1]), "error": (("y", "x"), rows)},
+        {"y": MIDDLE[1] + ticks, "x": MIDDLE[0] + ticks},
+    )
+    grid.to_netcdf("two.nc", engine="scipy")
+    message = error_of(new_world(*PLACE, "--bathymetry", "two.nc", name="two"))
+    assert "2 variables over two dimensions: z, error" in message
+    assert "--bathymetry two.nc:NAME" in message
+    message = error_of(new_world(*PLACE, "--bathymetry", "two.nc:z", name="two"))
+    assert "does not say whether they are depths or elevations" in message
+    result = new_world(*PLACE, "--bathymetry", "two.nc:z", "--positive", "up", name="two")
+    assert result.exit_code == 0, result.output
+    one, two = (fieldbo.load_world(name).domain.bottom for name in ("kessel", "two"))
+    assert one.depth_at(MIDDLE[None]) == pytest.approx(12.0 - np.hypot(10, 10) / 20)
+    assert two.depth_at(MIDDLE[None]) == pytest.approx(one.depth_at(MIDDLE[None]))
+    written = tomllib.loads((at_lake / "worlds" / "two" / "world.toml").read_text())
+    assert written["domain"]["bathymetry"] == {"file": "two.nc", "value": "z", "positive": "up"}
+
+
+def test_depths_that_are_implausible_for_a_lake_are_asked_about(at_lake):
+    write_bottom(at_lake, lambda x, y: 100.0 * bowl(x, y) + 50.0)
+    message = error_of(new_world(*PLACE, "--bathymetry", "bottom.nc"))
+    assert re.search(r"the water is up to 1,\d\d\d m deep at the sites", message)
+    assert '--deepest "1' in message
+    assert not (at_lake / "worlds").exists()
+    assert new_world(*PLACE, "--bathymetry", "bottom.nc", "--deepest", "1.5 km").exit_code == 0

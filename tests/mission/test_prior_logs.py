@@ -8,7 +8,7 @@ from small_files import mission_text, world_text
 from working_folder import write
 
 import fieldbo
-from fieldbo.domain.georeference import Georeference
+from fieldbo.domain.georeference import Georeference, reprojected
 from fieldbo.errors import InputError
 
 WORLD = world_text(
@@ -348,3 +348,142 @@ def test_readings_outside_are_counted_in_words():
     warning = next(w for w in fieldbo.Agent(mission).warnings if "earlier" in w)
     assert warning.startswith("1 of 2 earlier readings lies ")
     assert warning.endswith("is left out")
+
+
+# -- the options of a new world ----------------------------------------------------------------------------
+
+
+def test_columns_are_named_as_for_a_new_world():
+    log(
+        **{
+            "Lat 2": LAT,
+            "Lon 2": LON + 1,
+            "CHL B": [4, 5, 6],
+            "err": [1, 2, 3],
+            "When": ["1.7.2026 08:00"] * 3,
+        }
+    )
+    with pytest.raises(InputError, match="nor one of latitudes and one of longitudes"):
+        prior_of()
+    prior = prior_of(lat="lat", lon="lon", value="CHL B", noise="err", time="when", at=AT)
+    np.testing.assert_allclose(prior.sites, METRES, atol=0.01)
+    assert prior.values.tolist() == [4, 5, 6]
+    assert prior.noise_sds.tolist() == [1, 2, 3]
+    assert prior.ages_days.tolist() == [1, 1, 1]
+
+
+def test_columns_are_named_on_the_command_line(said):
+    log(other=[4, 5, 6])
+    text = said("check", "lake.toml", "--prior", "log.csv", "--set", "prior.value=other")
+    assert "3 earlier readings" in text
+
+
+def test_a_column_that_is_not_there_is_named_with_its_key():
+    log()
+    with pytest.raises(InputError, match="unknown column 'CHLA'") as raised:
+        prior_of(value="CHLA")
+    assert "(prior.value)" in raised.value.where
+
+
+@pytest.mark.parametrize("crs", [None, "EPSG:32632", "EPSG:2056"])
+def test_positions_in_metres_are_read_in_the_crs_that_is_named(crs):
+    there = METRES if crs is None else reprojected(METRES, "EPSG:32632", crs)
+    log(E=there[:, 0], N=there[:, 1])
+    prior = prior_of(x="E", y="N", **({} if crs is None else {"crs": crs}))
+    np.testing.assert_allclose(prior.sites, METRES, atol=0.01)
+
+
+def test_a_log_in_metres_is_pooled_like_one_in_degrees():
+    rows = np.repeat(METRES, 4, axis=0) + np.tile([[0.0], [0.1], [0.2], [0.3]], (3, 1))
+    lat, lon = UTM.degrees(rows).T
+    columns = {"chl": range(12), "lat": lat, "lon": lon, "E": rows[:, 0], "N": rows[:, 1]}
+    log(**columns)
+    degrees, in_metres = prior_of(), prior_of(x="E", y="N")
+    assert in_metres.values.tolist() == degrees.values.tolist() == [1.5, 5.5, 9.5]
+    np.testing.assert_allclose(in_metres.sites, degrees.sites, atol=1e-3)
+    pooled = "log.csv: 12 readings are pooled to 3: at most one per 3.0"
+    assert all(prior.notes[0].startswith(pooled) for prior in (degrees, in_metres))
+
+
+def test_a_table_with_more_rows_than_a_mission_takes_is_pooled():
+    x, y = (each.ravel() for each in np.meshgrid(np.linspace(0, 99, 60), np.linspace(0, 99, 50)))
+    metres(east=463_000 + x, north=5_239_500 + y, chl=np.full(3000, 0.2))
+    prior = prior_of()
+    assert 500 < len(prior.values) <= 2000
+    assert any("3000 readings are pooled" in note for note in prior.notes)
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["2026/07/01 08:00:00+00", "2026-07-01T08:00:00Z", "2026/07/01 10:00:00+02", "01.07.2026 08:00:00"],
+)
+@FORMS
+def test_times_as_gdal_qgis_and_fieldbo_write_them_tell_ages(form, time):
+    form(time=[time] * 3)
+    assert prior_of(at=AT).ages_days.tolist() == [1.0] * 3
+
+
+@FORMS
+def test_a_mark_of_missing_values_is_asked_about_and_then_left_out(form):
+    form(chl=[0.1, -9999, 0.3])
+    with pytest.raises(InputError, match=r"-9999 in 1 row .* Then add missing = -9999"):
+        prior_of()
+    assert prior_of(missing=[-9999]).values.tolist() == [0.1, 0.3]
+
+
+def test_axes_in_feet_are_converted():
+    metres()
+    feet = Path("log.csv").read_text().replace("east,north", "east (ft),north (ft)")
+    for number in (*map(str, METRES[:, 0]), str(METRES[0, 1])):
+        feet = feet.replace(number, repr(float(number) / 0.3048))
+    write("log.csv", feet)
+    np.testing.assert_allclose(prior_of().sites, METRES, atol=1e-6)
+
+
+def test_a_log_without_positions_takes_those_of_a_track():
+    write("log.csv", "time,chl\n" + "".join(f"2026-07-01T08:00:{10 * i:02}Z,0.{i + 1}\n" for i in range(3)))
+    fixes = (f"2026-07-01T08:00:{10 * i:02}Z,{LAT[i]},{LON[i]}\n" for i in range(3))
+    write("boat.csv", "time,lat,lon\n" + "".join(fixes))
+    prior = prior_of(track="boat.csv", at=AT)
+    np.testing.assert_allclose(prior.sites, METRES, atol=0.01)
+    assert prior.ages_days[0] == 1.0
+    shifted = prior_of(track="boat.csv", track_offset_s=10.0, at=AT)
+    np.testing.assert_allclose(shifted.sites, METRES[1:], atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ({"x": "east"}, "x and y do not fit"),
+        ({"track_offset_s": 3.0}, "without a track"),
+        ({"quantity": "chl"}, "a column for each quantity"),
+    ],
+)
+def test_keys_that_do_not_fit_are_refused(keys, problem):
+    metres()
+    with pytest.raises(InputError, match=problem) as raised:
+        prior_of(**keys)
+    assert "--" not in str(raised.value), "a mission's file has keys, not options"
+
+
+def spike():
+    """Write a log along a line, with one reading that is a hundred times too large."""
+    along = np.linspace(0, 95, 60)
+    sites = np.column_stack([463_000 + along, np.full(60, 5_239_550.0)])
+    lat, lon = UTM.degrees(sites).T
+    chl = 0.2 + 0.05 * np.sin(along / 20) + 0.003 * np.random.default_rng(1).standard_normal(60)
+    chl[30] = 20.0
+    log(lat=lat, lon=lon, chl=chl.round(4))
+
+
+def test_readings_that_look_wrong_are_asked_about_by_line(command):
+    spike()
+    code, _, error = command("check", "lake.toml", "--prior", "log.csv")
+    assert code == 2
+    assert "line 32: chl 20" in error
+    assert 'cleaning = "clean" in [prior]' in error
+    assert "--clean" not in error
+    cleaned, kept = prior_of(cleaning="clean"), prior_of(cleaning="keep")
+    assert cleaned.values.max() < 0.3 < kept.values.max()
+    assert any("look" in note and "32" in note for note in cleaned.notes)
+    assert prior_of(high=1.0).values.max() < 0.3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -554,3 +555,85 @@ def test_the_outline_of_a_survey_in_metres_has_few_decimals():
     corners = np.array(outline_of(np.random.default_rng(3).uniform(0, 400, (70, 2))))
     inner = (corners > corners.min(axis=0)) & (corners < corners.max(axis=0))
     assert (np.round(corners, 3) == corners)[inner].all()
+
+
+# -- logs that need more than their columns ----------------------------------------------------------------
+
+
+def boat(spiked=False):
+    """Write a sonde's log of a zigzag without positions, and the boat's track, whose clock is 5 s ahead."""
+    t = np.arange(80)
+    lat, lon = 47.3 + 1e-4 * (t % 20), 8.5 + 3e-4 * (t // 20)
+    chl = 5 + np.sin(t % 20 / 6) + 0.1 * (t // 20) + 0.02 * np.random.default_rng(0).standard_normal(80)
+    chl[40] = 500.0 if spiked else chl[40]
+    stamps = [f"2024-05-01T12:{i // 6:02}:{10 * (i % 6):02}Z" for i in t]
+    ahead = [stamp[:-3] + f"{int(stamp[-3:-1]) + 5:02}Z" for stamp in stamps]
+    rows = [f"{at},{y!r},{x!r}" for at, y, x in zip(ahead, lat.tolist(), lon.tolist(), strict=True)]
+    Path("boat.csv").write_text("\n".join(["time,lat,lon", *rows]))
+    rows = [f"{at},{v:.4f}" for at, v in zip(stamps, chl, strict=True)]
+    Path("sonde.csv").write_text("\n".join(["time,chl", *rows]))
+    rows = [f"{y!r},{x!r},{v:.4f}" for y, x, v in zip(lat.tolist(), lon.tolist(), chl, strict=True)]
+    Path("log.csv").write_text("\n".join(["lat,lon,chl", *rows]))
+    return lat, lon
+
+
+def test_a_log_without_positions_is_joined_with_a_track(said):
+    lat, lon = boat()
+    track = ("--track", "boat.csv", "--track-offset", "5 s", "--spacing", "5 m")
+    text = said("new", "world", "lake", "--csv", "sonde.csv", "--value", "chl", *track)
+    assert "positions are those of boat.csv" in text
+    assert "+5 s are added to time" in text
+    readings = np.loadtxt("worlds/lake/readings.csv", delimiter=",", skiprows=1)
+    assert np.allclose(readings[:, 2:4], np.column_stack([lat, lon]), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--track", "nowhere.gpx"), "there is no file nowhere.gpx"),
+        (("--track-offset", "-2 h"), "--track-offset was given without a track"),
+        (("--quantity", "chl"), "--quantity"),
+        (("--layer", "chl"), "has no layer"),
+        (("--cell", "--low", "3"), "--low does not apply with --cell"),
+    ],
+)
+def test_options_that_do_not_fit_the_file_are_refused(command, options, problem):
+    boat()
+    code, _, error = command("new", "world", "lake", "--csv", "sonde.csv", "--value", "chl", *options)
+    assert (code, Path("worlds").exists()) == (2, False)
+    assert problem in error
+
+
+def test_readings_that_look_wrong_are_asked_about_left_out_or_taken(command, said):
+    boat(spiked=True)
+    log = Survey(Path("log.csv"), ("lat", "lon"), "chl", "degrees", Extent())
+    code, _, error = command(
+        "new", "world", "a", "--csv", "log.csv", "--lat", "lat", "--lon", "lon", "--value", "chl"
+    )
+    assert (code, Path("worlds").exists()) == (2, False)
+    assert "line 42: chl 500" in error
+    assert "--clean" in error
+    largest = [
+        replace(log, **how).read().readings.values.max()
+        for how in ({"cleaning": "clean"}, {"cleaning": "keep"}, {"high": 20.0})
+    ]
+    assert largest[0] < 7 < largest[1]
+    assert largest[2] < 7
+    columns = ("--csv", "log.csv", "--lat", "lat", "--lon", "lon", "--value", "chl")
+    assert "left out" in said("new", "world", "b", *columns, "--clean")
+
+
+def test_one_of_several_quantities_in_a_column_is_chosen(said, command):
+    boat()
+    rows = [row.split(",") for row in Path("log.csv").read_text().splitlines()[1:]]
+    names = "CharacteristicName,ResultMeasureValue,ResultMeasure/MeasureUnitCode,lat,lon"
+    long = [f"Chlorophyll,{v},ug/l,{y},{x}\nTurbidity,{float(v) * 2},NTU,{y},{x}" for y, x, v in rows]
+    Path("long.csv").write_text("\n".join([names, *long]))
+    columns = ("--csv", "long.csv", "--lat", "lat", "--lon", "lon")
+    code, _, error = command("new", "world", "a", *columns, "--value", "ResultMeasureValue")
+    assert code == 2
+    assert "Chlorophyll" in error
+    assert "--quantity" in error
+    text = said("new", "world", "b", *columns, "--quantity", "Turbidity")
+    assert "readings  80," in text
+    assert fieldbo.load_world("b").quantity.unit == "NTU"

@@ -57,11 +57,11 @@ def dataflash(messages, name="log.bin", units=True):
 
 def tlog(messages, name="log.tlog", version=2):
     """Write messages: (seconds since 1970, system, message)."""
-    content = b""
+    packets = []
     for second, system, message in messages:
         sender = ardupilotmega.MAVLink(None, srcSystem=system, srcComponent=1)
-        content += struct.pack(">Q", round(second * 1e6)) + message.pack(sender, force_mavlink1=version == 1)
-    Path(name).write_bytes(content)
+        packets += [struct.pack(">Q", round(second * 1e6)), message.pack(sender, force_mavlink1=version == 1)]
+    Path(name).write_bytes(b"".join(packets))
     return Path(name)
 
 

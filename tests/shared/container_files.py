@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fieldbo.tables.containers.nmea import sum_of
+from fieldbo.tables.containers.nmea_sentences import sum_of
 from fieldbo.tables.opening import open_table
 from fieldbo.tables.survey import survey_points
 from fieldbo.tables.times import times_in

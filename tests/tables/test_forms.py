@@ -351,6 +351,11 @@ def test_record_numbers_and_events_of_a_form_are_no_quantities():
     assert open_table(toa5()[0]).roles["RECORD"] == "count"
 
 
+def test_a_column_is_found_without_the_serial_numbers_behind_its_name():
+    table = open_table(hobo()[0])
+    assert table.column("Chl, µg/L") == table.column("chl") == HOBO[3]
+
+
 # -- Campbell -------------------------------------------------------------------------------------------
 
 

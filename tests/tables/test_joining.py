@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fieldbo.errors import InputError
 from fieldbo.tables.joining import join_track, positions_at
 from fieldbo.tables.opening import open_table
+from fieldbo.tables.times import times_in
 
 TRACK = [(f"2024-05-01T12:{m:02d}:{s:02d}Z", 47 + (60 * m + s) / 1e5, 8 + (60 * m + s) / 5e4)
          for m in range(10) for s in range(0, 60, 10)]  # fmt: skip
@@ -76,6 +77,16 @@ def test_an_offset_in_the_columns_name_counts():
     joined = join_track(sonde_of(["2024-05-01 12:00:10"], "time (UTC),chl"), track_of())
     assert float(joined.cells["latitude"][0]) == TRACK[1][1]
     assert joined.cells["time (UTC)"] == ("2024-05-01 12:00:10",)
+
+
+@pytest.mark.parametrize("name", ['"Date Time, GMT+02:00"', "Time (UTC+2)", "Zeit (MESZ)"])
+@pytest.mark.parametrize("wrong_by", [0.0, 20.0])
+def test_an_offset_of_the_header_is_not_added_twice(name, wrong_by):
+    """Where the clock is wrong as well, the times are written anew, and mean the same when they are read."""
+    sonde = sonde_of([f"2024-05-01 14:0{i}:{10 + wrong_by:.0f}" for i in range(3)], f"{name},chl")
+    joined = join_track(sonde, track_of(), offset_s=-wrong_by or None)
+    assert [float(cell) for cell in joined.cells["latitude"]] == [TRACK[6 * i + 1][1] for i in range(3)]
+    assert times_in(joined, joined.names[0]).seconds.tolist() == [1714564810.0 + 60 * i for i in range(3)]
 
 
 def test_without_common_times_both_ranges_are_named_and_the_hours_between_them():

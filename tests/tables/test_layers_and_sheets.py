@@ -18,6 +18,11 @@ from container_files import READINGS, numbers_of, same_points, seconds_of
 from fieldbo.errors import InputError
 from fieldbo.tables.opening import open_table
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Field time created as String field"),  # of shapefiles
+    pytest.mark.filterwarnings("ignore:Normalized/laundered field name"),
+]
+
 
 @pytest.fixture(autouse=True)
 def _place(tmp_path, monkeypatch):
@@ -78,9 +83,9 @@ def test_several_layers_are_asked_about_and_layers_without_points_are_not():
         open_table(Path("log.gpkg"))
     same_points(open_table(Path("log.gpkg"), layer="evening"), "temperature")
     with pytest.raises(InputError, match="Polygon, no points"):
-        open_table(Path("log.gpkg"), "shore")
+        open_table(Path("log.gpkg"), layer="shore")
     with pytest.raises(InputError, match="unknown layer 'noon'"):
-        open_table(Path("log.gpkg"), "noon")
+        open_table(Path("log.gpkg"), layer="noon")
 
 
 @pytest.mark.filterwarnings("ignore:'crs' was not provided")
@@ -198,6 +203,33 @@ def test_a_preamble_and_a_row_of_units_are_recognised_in_a_sheet():
     same_points(table, "temperature", SHORT)
     assert table.units["temperature"] == "°C"
     assert table.lines.tolist() == list(range(5, 17))
+
+
+def test_a_form_saved_as_a_workbook_is_known_and_quantities_in_one_column_are_asked_about():
+    toa5 = [["TOA5", "Boat1", "CR1000", "1", "CR1000.Std.1", "CPU:a.CR1", "1", "Lake"],
+            ["TIMESTAMP", "RECORD", "Lat", "Lon", "Temp"], ["TS", "RN", "deg", "deg", "degC"],
+            ["", "", "Smp", "Smp", "Avg"]]  # fmt: skip
+    toa5 += [[row[0], i, *row[1:]] for i, row in enumerate(rows_of()[1:])]
+    table = open_table(workbook({"log": toa5}))
+    same_points(table, "Temp", SHORT, lat="Lat", lon="Lon", time="TIMESTAMP")
+    assert table.form == "Campbell TOA5"
+    names = ["ActivityStartDate", "CharacteristicName", "ResultMeasureValue", "ResultMeasure/MeasureUnitCode"]
+    long = [
+        names,
+        *([dt.date(2024, 5, 1 + i), kind, i, "mg/l"] for i in range(6) for kind in ("Oxygen", "Nitrate")),
+    ]
+    path = workbook({"portal": long})
+    with pytest.raises(InputError, match="Oxygen"):
+        open_table(path)
+    assert len(open_table(path, quantity="Nitrate")) == 6
+
+
+def test_a_number_sign_as_a_name_is_no_comment_in_a_sheet():
+    rows = [["#", "Date Time, GMT+00:00", "lat", "lon", 'Temp "wet", °C'],
+            *([i, *row] for i, row in enumerate(rows_of()[1:], 1))]  # fmt: skip
+    table = open_table(workbook({"hobo": rows}))
+    assert table.names[0] == "#"
+    same_points(table, table.names[4], SHORT, lat="lat", lon="lon", time=table.names[1])
 
 
 def test_sheets_with_readings_are_asked_about_and_short_or_hidden_ones_are_not():

@@ -161,6 +161,7 @@ def test_unsigned_bytes_and_vectors_of_fills_are_unpacked():
     ("minutes since 1970-01-01 00:00:00 -5:00", 0.0, 18_000.0),
     ("milliseconds since 1970-01-01T01:00:00.250+01:00", 10.0, 0.26),
     ("seconds since 0001-01-01", 62_135_596_800.0, 0.0),
+    ("nanoseconds since 1970-01-01", 1.5e9, 1.5),
 ])  # fmt: skip
 def test_times_count_by_their_units(units, value, second):
     micros, known = micros_of(np.array([value, np.nan]), {"units": units}, "time")
@@ -253,6 +254,17 @@ def test_a_grid_is_refused():
         open_table(write({
             "lat": variable("lat", LAT[:3], "latitude"), "lon": variable("lon", LON[:4], "longitude"),
             "sst": variable(("lat", "lon"), VALUES.reshape(3, 4)),
+        }))  # fmt: skip
+
+
+def test_a_map_in_a_projection_is_a_grid_too():
+    with pytest.raises(InputError, match=r"holds a grid, north \(3\), east \(4\)"):
+        open_table(write({
+            "north": variable("north", LAT[:3], "projection_y_coordinate", "m"),
+            "east": variable("east", LON[:4], "projection_x_coordinate", "m"),
+            "latitude": variable(("north", "east"), LAT.reshape(3, 4), "latitude"),
+            "longitude": variable(("north", "east"), LON.reshape(3, 4), "longitude"),
+            "mean": variable(("north", "east"), VALUES.reshape(3, 4)),
         }))  # fmt: skip
 
 

@@ -32,6 +32,7 @@ def rsk(rows=ROWS, channels=CHANNELS, name="cast.rsk", columns=4, extra=""):
     stored = "".join(f", channel{i + 1:02d} DOUBLE" for i in range(columns))
     base = sqlite3.connect(path)
     base.executescript(f"""
+        PRAGMA synchronous = OFF;
         CREATE TABLE dbInfo (version VARCHAR(50), type VARCHAR(50));
         CREATE TABLE instruments (instrumentID INTEGER PRIMARY KEY, serialID INTEGER, model TEXT);
         CREATE TABLE channels (channelID INTEGER PRIMARY KEY, shortName TEXT, longName TEXT, units TEXT,
@@ -116,6 +117,7 @@ def version_3(schedules=(1,)):
     path = Path("v3.rsk")
     base = sqlite3.connect(path)
     base.executescript("""
+        PRAGMA synchronous = OFF;
         CREATE TABLE channel (id INTEGER, shortName TEXT, longName TEXT, unit TEXT);
         CREATE TABLE instrumentChannel (instrumentId INTEGER, channelId INTEGER, channelOrder INTEGER,
                                         channelStatus INTEGER);

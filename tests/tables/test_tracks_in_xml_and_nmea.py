@@ -328,6 +328,19 @@ def test_depths_in_feet_are_metres_exactly_and_transducers_keep_their_units():
     assert table.cells["SAL"] == ("31.5",)
 
 
+def test_letters_of_units_are_believed_and_a_temperature_in_fahrenheit_says_so():
+    lines = [*epoch(READINGS[0])[:2], sentence("YXMTW,71.6,F"), sentence("SDDBT,8.2,x,2.5,y,,F")]
+    table = open_table(nmea(lines))
+    assert table.cells["water_temperature (degF)"] == ("71.6",)
+    assert "depth_below_transducer" not in table.names
+
+
+def test_dates_of_a_receiver_that_are_1024_weeks_behind_are_refused():
+    stamp = f"{datetime.fromtimestamp(READINGS[0][0] + 1024 * 604_800, UTC):%Y-%m-%d %H:%M:%S} "
+    with pytest.raises(InputError, match="dates are 7,168 days behind those of the logger"):
+        open_table(nmea([stamp + line for line in epoch(READINGS[0])]))
+
+
 def test_a_log_without_a_fix_is_refused():
     with pytest.raises(InputError, match="no valid position"):
         open_table(nmea([line for row in READINGS for line in epoch(row, fix=False)]))

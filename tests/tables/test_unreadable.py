@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import zipfile
 from contextlib import suppress
@@ -32,10 +33,6 @@ def archive(*names, **contents):
 
 
 FILES = {
-    "cast.hex": (
-        b"* Sea-Bird SBE19plus Data File:\r\n*END*\r\n0A1B2C\r\n",
-        "raw counts of a Sea-Bird instrument",
-    ),
     "log.mat": (b"MATLAB 5.0 MAT-file, Platform: GLNXA64" + bytes(100), "a MATLAB file"),
     "new.mat": (b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + bytes(100), "a MATLAB file"),
     "log.xls": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500), "an old Excel workbook"),
@@ -60,7 +57,7 @@ FILES = {
     "log.mdb": (b"\x00\x01\x00\x00Standard Jet DB\x00", "an Access database"),
     "log.7z": (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
     "log.dbf": (b"\x03\x7c\x05\x01", "a part of a shapefile"),
-    "log.zip": (archive("a.csv", "b.csv"), r"a ZIP archive of a\.csv, b\.csv"),
+    "log.zip": (archive("a.csv", "b.jpg"), r"a ZIP archive of a\.csv, b\.jpg"),
     "log.kmz": (archive("doc.kml"), "a zipped KML"),
     "log.ods": (
         archive(mimetype="application/vnd.oasis.opendocument.spreadsheet"),
@@ -116,6 +113,22 @@ def test_any_bytes_behind_the_mark_of_a_format_are_read_or_one_error(name, conte
     Path(name).write_bytes(HEADS[name] + content)
     with suppress(InputError):
         assert len(open_table(Path(name))) > 0
+
+
+def test_a_compressed_track_is_to_be_unpacked_and_compressed_text_is_read():
+    Path("a.gpx.gz").write_bytes(gzip.compress(b"<gpx><wpt lat='1' lon='2'/></gpx>"))
+    with pytest.raises(InputError, match=r"a\.gpx\.gz is a file of the kind GPX, compressed with gzip"):
+        open_table(Path("a.gpx.gz"))
+    Path("a.csv.gz").write_bytes(gzip.compress(b"lat,lon,v\n47,8,1\n48,8,2\n"))
+    assert len(open_table(Path("a.csv.gz"))) == 2
+
+
+def test_a_file_that_would_fill_the_memory_is_refused_before_it_is_read():
+    with Path("big.gpx").open("wb") as file:
+        file.write(b"<gpx>")
+        file.truncate(400_000_000)
+    with pytest.raises(InputError, match=r"big\.gpx has 400 MB"):
+        open_table(Path("big.gpx"))
 
 
 def test_every_format_has_a_module_with_a_reader():

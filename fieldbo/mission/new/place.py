@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,161 +27,17 @@ from fieldbo.domain.georeference import (
 from fieldbo.domain.lattice import Pattern, lattice
 from fieldbo.domain.obstacles import Region
 from fieldbo.errors import InputError, at, counted
+from fieldbo.mission.bathymetry import Positive, check_deepest, read_bottom
 from fieldbo.mission.layers import Layer, read_layer
+from fieldbo.mission.new.shores import (
+    check_valid,
+    read_zones,
+    simplified_outline,
+    simplified_zones,
+    without_islands,
+)
 from fieldbo.mission.shapes import Shape, as_obstacles, as_outline, write_shapes
-from fieldbo.mission.world_file import read_bottom
-
-_MOST_CORNERS = 200  # of an outline and its holes, beyond which it is simplified
-_FINEST, _COARSEST = 0.02, 0.25  # tolerance of the simplification, in spacings
-_FURTHEST = 0.5  # no edge moves by more, in spacings
-_WORTHWHILE = 0.9  # fraction of the corners that is left, at most
-_MORE = 1.01  # an area moves by a little more than its simplification moves its edge
-_SAME = 0.9  # of a hole's area: an area in it that large is the island, a smaller one is a pond on it
-
-
-def without_islands(shapes: Sequence[Shape]) -> tuple[list[Shape], list[str]]:
-    """Return areas of water from which the areas that lie inside others are cut out, and notes.
-
-    An area inside another one is an island, and one inside that is water again. An area that fills a hole is
-    the island of that hole.
-    """
-    order = sorted(shapes, key=lambda shape: -shape.area.area)
-    kept: list[Shape] = []
-    depths: list[int] = []  # 0 is water, 1 an island in it, 2 water on the island, ...
-    islands = repeated = 0
-    for shape in order:
-        if any(shapely.equals(shape.area, o.area) or _fills_a_hole(shape.area, o.area) for o in kept):
-            repeated += 1
-            continue
-        around = [depth for other, depth in zip(kept, depths, strict=True) if other.area.covers(shape.area)]
-        kept.append(shape)
-        depths.append(max(around, default=-1) + 1)
-    water: list[Shape] = []
-    for shape, depth in zip(kept, depths, strict=True):
-        if depth % 2:
-            islands += 1
-            continue
-        inner = [
-            s.area for s, d in zip(kept, depths, strict=True) if d == depth + 1 and shape.area.covers(s.area)
-        ]
-        area = shapely.difference(shape.area, shapely.union_all(inner)) if inner else shape.area
-        assert isinstance(area, Region)
-        water.append(Shape(shape.name, area))
-    notes = []
-    if islands:
-        lie = "lies inside another and is" if islands == 1 else "lie inside others and are"
-        notes.append(
-            f"warning: {counted(islands, 'area')} of the outline {lie} taken as land; "
-            "delete what is water from the file"
-        )
-    if repeated:
-        notes.append(
-            f"{counted(repeated, 'area')} of the outline repeated or filling an island's hole: left out"
-        )
-    return water, notes
-
-
-def _fills_a_hole(area: Region, other: Region) -> bool:
-    """Return whether an area is what a hole of another one leaves out."""
-    holes = [shapely.Polygon(ring) for part in shapely.get_parts(other) for ring in part.interiors]
-    return any(shapely.intersection(hole, area).area > _SAME * max(hole.area, area.area) for hole in holes)
-
-
-def reaching(zones: Sequence[Shape], area: Region) -> list[Shape]:
-    """Return the zones that reach into an area, each without its parts that do not."""
-    reach: list[Shape] = []
-    for zone in zones:
-        parts = [p for p in shapely.get_parts(zone.area) if shapely.intersection(p, area).area > 0]
-        if parts:
-            reach.append(Shape(zone.name, parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)))
-    return reach
-
-
-def simplified_outline(
-    shapes: list[Shape], spacing: float, clearance: float
-) -> tuple[list[Shape], list[str]]:
-    """Return an outline with fewer corners if it has many, and a note; it only shrinks.
-
-    No water is cut off: a boat that keeps its clearance reaches what it reached before.
-    """
-    return _simplify(
-        shapes,
-        spacing,
-        "the outline",
-        inwards=True,
-        water=lambda s: shapely.buffer(as_outline(s), -clearance),
-    )
-
-
-def simplified_zones(
-    zones: list[Shape], spacing: float, clearance: float, area: Region
-) -> tuple[list[Shape], list[str]]:
-    """Return zones to avoid with fewer corners if they have many, and a note; they only grow."""
-
-    def water(others: list[Shape]) -> Region:
-        free = shapely.difference(area, shapely.union_all([zone.area for zone in others]))
-        return shapely.buffer(free, -clearance)
-
-    return _simplify(zones, spacing, "the zones to avoid", inwards=False, water=water)
-
-
-def _simplify(
-    shapes: list[Shape], spacing: float, what: str, *, inwards: bool, water: Callable[[list[Shape]], Region]
-) -> tuple[list[Shape], list[str]]:
-    before = _count_corners(shapes)
-    if before <= _MOST_CORNERS:
-        return shapes, []
-    sign = -1.0 if inwards else 1.0
-    pieces = len(shapely.get_parts(water(shapes)))
-    best, tolerance = shapes, _FINEST * spacing
-    while tolerance <= _COARSEST * spacing and _count_corners(best) > _MOST_CORNERS:
-        simpler = [
-            Shape(s.name, _measure_move(s.area, sign * tolerance, tolerance, _FURTHEST * spacing))
-            for s in shapes
-        ]
-        if (
-            _count_corners(simpler) < _WORTHWHILE * _count_corners(best)
-            and len(shapely.get_parts(water(simpler))) <= pieces
-        ):
-            best = simpler
-        tolerance *= 1.5
-    if best is shapes:
-        return shapes, []
-    moved = max(_distance(old.area, new.area) for old, new in zip(shapes, best, strict=True))
-    side = "inside" if inwards else "outside"
-    return best, [
-        f"{what} simplified from {before:,} corners to {_count_corners(best):,}, at most {moved:.1f} m {side}"
-    ]
-
-
-def _count_corners(shapes: Sequence[Shape]) -> int:
-    return sum(int(shapely.get_num_coordinates(shape.area)) for shape in shapes)
-
-
-def _measure_move(area: Region, by: float, tolerance: float, furthest: float) -> Region:
-    """Return an area moved inwards or outwards by the tolerance of its simplification.
-
-    An area that would then reach to the wrong side, or whose edge would move too far, stays as it is.
-    """
-    moved = shapely.simplify(shapely.buffer(area, _MORE * by, join_style="mitre"), tolerance)
-    parts = [p for p in shapely.get_parts(moved) if isinstance(p, shapely.Polygon) and p.area > 0]
-    if not parts:
-        return area
-    simpler: Region = parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
-    safe = simpler.covers(area) if by > 0 else area.covers(simpler)
-    return simpler if safe and _distance(area, simpler) <= furthest else area
-
-
-def _distance(area: Region, other: Region) -> float:
-    """Return how far corners of either edge lie from the other edge, at most."""
-
-    def furthest(one: Region, two: Region) -> float:
-        edge = two.boundary
-        shapely.prepare(edge)
-        return float(np.max(shapely.distance(shapely.points(shapely.get_coordinates(one)), edge)))
-
-    return max(furthest(area, other), furthest(other, area))
-
+from fieldbo.world.grids import files_of
 
 _NEAR_M = 1000.0
 
@@ -286,6 +141,8 @@ class Extent:
         Vector file of the area to survey; by default, an outline around the readings.
     avoid : tuple of str
         Vector files of zones to go around.
+    avoid_margin : float, optional
+        Distance to keep from points and lines among them, in metres; by default, they are an error.
     start : (float, float), optional
         Latitude and longitude; by default, the first reading.
     spacing : float, optional
@@ -299,8 +156,12 @@ class Extent:
         Seconds that a sample takes.
     crs : str, optional
         CRS of files that don't state theirs; if it is in metres, also that of the world.
-    bathymetry : Path, optional
-        NetCDF or GeoTIFF file of the depth of the bottom.
+    bathymetry : str, optional
+        NetCDF file, GeoTIFF or other grid of the depth of the bottom; ``FILE:VARIABLE`` names one of several.
+    positive : {"down", "up"}, optional
+        Direction in which its values grow, if the file does not say.
+    deepest : float, optional
+        Depth of the deepest water, in metres, if it is unusual.
     least_depth : float, optional
         Depth of water below which there are no sites, in metres.
     depths : tuple of float
@@ -309,6 +170,7 @@ class Extent:
 
     outline: str | None = None
     avoid: tuple[str, ...] = ()
+    avoid_margin: float | None = None
     start: tuple[float, float] | None = None
     spacing: float | None = None
     pattern: Pattern = "square"
@@ -316,9 +178,19 @@ class Extent:
     speed: float = 1.0
     stop_s: float = 60.0
     crs: str | None = None
-    bathymetry: Path | None = None
+    bathymetry: str | None = None
+    positive: Positive | None = None
+    deepest: float | None = None
     least_depth: float | None = None
     depths: tuple[float, ...] = ()
+
+    def find_bathymetry(self) -> tuple[Path, str | None]:
+        """Return the file of the bathymetry, and the variable or band."""
+        assert self.bathymetry is not None
+        whole, colon, value = self.bathymetry.rpartition(":")
+        if not colon or Path(self.bathymetry).exists() or not Path(whole).exists():
+            return Path(self.bathymetry), None
+        return Path(whole), value
 
     def read_outline(self) -> Layer | None:
         """Return the outline's layer; None if there is none."""
@@ -358,7 +230,10 @@ class Place:
         """Return the world's table ``[domain]``."""
         deep: dict[str, Any] = {}
         if extent.bathymetry is not None:
-            deep["bathymetry"] = extent.bathymetry.name
+            file, value = extent.find_bathymetry()
+            given = {"value": value, "positive": extent.positive, "crs": self._crs_of_bottom(extent)}
+            said = {key: text for key, text in given.items() if text is not None}
+            deep["bathymetry"] = {"file": file.name, **said} if said else file.name
         if extent.least_depth is not None:
             deep["least_depth"] = extent.least_depth
         if extent.depths:
@@ -385,7 +260,15 @@ class Place:
         if self.avoid:
             write_shapes(folder / "avoid.geojson", self.avoid, self.crs)
         if extent.bathymetry is not None:
-            shutil.copyfile(extent.bathymetry, folder / extent.bathymetry.name)
+            for file in files_of(extent.find_bathymetry()[0]):
+                shutil.copyfile(file, folder / file.name)
+
+    def _crs_of_bottom(self, extent: Extent) -> str | None:
+        """Return the CRS that people stated for the bathymetry, if it differs from the world's."""
+        bottom = self.domain.bottom
+        if extent.crs is None or extent.crs == self.crs or bottom is None or bottom.crs != extent.crs:
+            return None
+        return extent.crs
 
 
 def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
@@ -410,7 +293,7 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
     if given is None:
         shapes = [Shape("", shapely.Polygon(outline_of(readings)))]
     else:
-        shapes = _check_valid(given.within(crs), "--outline")
+        shapes = check_valid(given.within(crs), "--outline")
         _check_together(shapes, readings, given, degrees)
         shapes, about = without_islands(shapes)
         notes += about
@@ -420,7 +303,9 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
         raise _blame_spacing(f"a spacing of {spacing:g} m is too wide for {area.area:,.0f} m2", area)
     shapes, about = simplified_outline(shapes, spacing, extent.clearance)
     notes += about
-    avoid, about = _read_zones(extent, crs, as_outline(shapes))
+    avoid, about = read_zones(
+        extent.avoid, as_outline(shapes), crs, extent.crs, extent.avoid_margin, readings
+    )
     notes += about
     avoid, about = simplified_zones(avoid, spacing, extent.clearance, as_outline(shapes))
     notes += about
@@ -440,6 +325,8 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
         )
     except InputError as error:
         raise error.at(OPTIONS.get(error.where or "", "--outline")) from None
+    if bottom is not None:
+        check_deepest(bottom.depth_at(domain.sites[:, :2]), extent.deepest, bottom.source)
     if domain.size < _FEWEST_SITES:
         raise _blame_spacing(f"a spacing of {spacing:g} m leaves {counted(domain.size, 'site')}", area)
     start, about = start_in(domain, extent.start, readings)
@@ -459,31 +346,28 @@ def _blame_spacing(problem: str, area: Region) -> InputError:
 def _read_bottom(extent: Extent, crs: str) -> Bottom | None:
     """Return the bottom of the water, if its file was given."""
     if extent.bathymetry is None:
-        if extent.least_depth is not None:
-            raise InputError(
-                "--least-depth was given without the depth of the bottom",
-                expected="--bathymetry FILE",
-                where="--least-depth",
-            )
+        needless = (
+            ("--least-depth", extent.least_depth),
+            ("--positive", extent.positive),
+            ("--deepest", extent.deepest),
+        )
+        for option, given in needless:
+            if given is not None:
+                raise InputError(
+                    f"{option} was given without the depth of the bottom",
+                    expected="--bathymetry FILE",
+                    where=option,
+                )
         return None
+    file, value = extent.find_bathymetry()
     try:
-        return read_bottom(extent.bathymetry, crs)
+        return read_bottom(file, crs, value, extent.positive, extent.crs)
     except InputError as error:
         where = f"--bathymetry {extent.bathymetry}"
-        raise type(error)(error.problem, expected=error.expected, where=where, fix=error.fix) from None
-
-
-def _check_valid(shapes: list[Shape], option: str) -> list[Shape]:
-    """Return shapes in metres, or raise an `InputError` if one is not valid there."""
-    for number, shape in enumerate(shapes, 1):
-        if not shape.area.is_valid:
-            raise InputError(
-                f"area {number} is not valid: {shapely.is_valid_reason(shape.area)}",
-                expected="areas whose edges do not cross or touch themselves",
-                where=option,
-                fix="repair it in a GIS (QGIS: Fix geometries), and look at the result",
-            )
-    return shapes
+        fix = error.fix
+        if fix is not None and fix.startswith("name it: {"):
+            fix = f"name it: --bathymetry {file}:NAME"
+        raise InputError(error.problem, expected=error.expected, where=where, fix=fix) from None
 
 
 def _choose_crs(extent: Extent, given: Layer | None, degrees: Array) -> str:
@@ -502,12 +386,16 @@ def _check_together(shapes: list[Shape], readings: Array, given: Layer, degrees:
     if shapely.dwithin(shapely.points(readings), area, reach).any():
         return
     far_km = float(shapely.distance(shapely.points(readings), area).min()) / 1000.0
-    outline = shapely.union_all([shape.area for shape in given.shapes])
-    swapped = shapely.transform(outline, lambda xy: xy[:, ::-1])
     points = shapely.points(degrees[:, ::-1])
-    if shapely.intersects(points, outline.envelope.buffer(1e-3)).any():
+
+    def hit(areas: list[Region]) -> bool:
+        return any(shapely.intersects(points, a.envelope.buffer(1e-3)).any() for a in areas)
+
+    if hit([shape.area for shape in given.shapes]):
         swap = None
-    elif shapely.intersects(points, swapped.envelope.buffer(1e-3)).any():
+    elif hit(given.swapped()) or hit(
+        [shapely.transform(s.area, lambda xy: xy[:, ::-1]) for s in given.shapes]
+    ):
         swap = (
             "latitude and longitude look swapped in one of the two: swap --lat and --lon, or correct the file"
         )
@@ -519,26 +407,6 @@ def _check_together(shapes: list[Shape], readings: Array, given: Layer, degrees:
         where="--outline",
         fix=swap,
     )
-
-
-def _read_zones(extent: Extent, crs: str, area: Region) -> tuple[list[Shape], list[str]]:
-    """Return the zones to avoid that reach into the area, and notes."""
-    zones: list[Shape] = []
-    notes: list[str] = []
-    for file in extent.avoid:
-        layer = read_layer(file, "--avoid", extent.crs)
-        notes += layer.notes
-        within = _check_valid(layer.within(crs), "--avoid")
-        stem = Path(file).name.split(".")[0]
-        named = [Shape(shape.name or stem, shape.area) for shape in within]
-        inside = reaching(named, area)
-        if len(inside) < len(named):
-            notes.append(
-                f"{counted(len(named) - len(inside), 'zone')} of {Path(file).name} outside the outline "
-                "left out"
-            )
-        zones += inside
-    return zones, notes
 
 
 def _round(number: float) -> float:

@@ -16,6 +16,7 @@ from fieldbo.domain.axes import is_depth
 from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojected
 from fieldbo.domain.lattice import lattice
 from fieldbo.errors import InputError
+from fieldbo.mission.bathymetry import notes_on_depths
 from fieldbo.mission.layers import Layer
 from fieldbo.mission.new.mission import LevelSetMission, Threshold
 from fieldbo.mission.new.place import OPTIONS, Extent, Place, outline_of, place_of
@@ -30,10 +31,10 @@ from fieldbo.mission.new.writer import (
     shorten_names,
 )
 from fieldbo.mission.shapes import as_obstacles, as_outline
-from fieldbo.mission.world_file import notes_on_depths
+from fieldbo.tables.cleaning import Cleaning
 from fieldbo.tables.coordinates import Bounds
-from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import Readings
+from fieldbo.tables.source import Opening
 from fieldbo.tables.survey import SurveyPoints, survey_points
 from fieldbo.tables.table import Table
 
@@ -81,6 +82,12 @@ class Survey(Source):
         Threshold, side and battery of the first mission.
     fitted_model : bool
         Whether the mission's model begins with the fit to the table.
+    opening : Opening
+        What the file needs to be read besides its path, such as a track.
+    cleaning : {"ask", "clean", "keep"}
+        What becomes of readings that look wrong: an error lists them, or they are left out, or taken.
+    low, high : float, optional
+        The least and the largest possible value.
     """
 
     csv: Path
@@ -97,6 +104,10 @@ class Survey(Source):
     value_unit: str = ""
     mission: LevelSetMission = field(default_factory=LevelSetMission)
     fitted_model: bool = False
+    opening: Opening = field(default_factory=Opening)
+    cleaning: Cleaning = "ask"
+    low: float | None = None
+    high: float | None = None
 
     @property
     def is_transect(self) -> bool:
@@ -117,7 +128,7 @@ class Survey(Source):
             An option, a column or the readings are not valid or doubtful.
         """
         self._check_positions()
-        log = open_table(self.csv)
+        log = self.opening.open(self.csv, self.time)
         named = [(option, log.column(column, option)) for option, column in self._options]
         check_columns_differ(named)
         points = self._points(log, [column for _, column in named[: len(self.columns)]], bounds)
@@ -149,6 +160,9 @@ class Survey(Source):
             channels=self.channels,
             missing=self.missing,
             bounds=bounds,
+            cleaning=self.cleaning,
+            low=self.low,
+            high=self.high,
             spacing_m=None if self.extent is None else self.extent.spacing,
         )
         if points.doubts:

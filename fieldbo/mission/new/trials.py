@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -19,8 +19,8 @@ from fieldbo.domain.controls import Controls, ControlSet, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, UnknownNameError, counted
 from fieldbo.mission.new.writer import Source, check_values_differ, shorten_names
-from fieldbo.tables.opening import open_table
 from fieldbo.tables.readings import Readings, read_readings
+from fieldbo.tables.source import Opening
 from fieldbo.tables.table import Table, fix_of_limit
 from fieldbo.tables.units import bare
 
@@ -73,6 +73,8 @@ class CellTable(Source):
         Numbers that stand for no value, such as -9999.
     fitted_model : bool
         Whether the mission's model begins with the fit to the table.
+    opening : Opening
+        What the file needs to be read besides its path, such as a sheet.
     """
 
     csv: Path
@@ -89,6 +91,7 @@ class CellTable(Source):
     goal: Literal["minimise", "maximise"] = "minimise"
     missing: tuple[float, ...] = ()
     fitted_model: bool = False
+    opening: Opening = field(default_factory=Opening)
 
     def read(self) -> Trials:
         """Return the trials.
@@ -99,7 +102,7 @@ class CellTable(Source):
             A column is missing, used twice or may be another outcome, a setting is not a number, settings or
             outcomes don't differ, or a module, control set or cost is not valid.
         """
-        log = open_table(self.csv)
+        log = self.opening.open(self.csv)
         log = replace(log, missing=(*log.missing, *self.missing))
         value = log.column(self.value, "--value")
         noise_sd = None if self.noise_sd is None else log.column(self.noise_sd, "--noise")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from fieldbo.errors import InputError
 from fieldbo.tables.containers.unreadable import refuse_unreadable
 from fieldbo.tables.table import Table
 
 _HEAD = 4096
 _BLANK = b"\xef\xbb\xbf \r\n\t"
-_SQLITE, _ZIP = b"SQLite format 3\0", b"PK\x03\x04"
+_SQLITE, _ZIP, _GZIP = b"SQLite format 3\0", b"PK\x03\x04", b"\x1f\x8b"
 _NMEA = re.compile(rb"[^\r\n$!]{0,80}[$!][A-Z][A-Z0-9]{3,9},[^\r\n]*")
 _TLOG = {0xFE: 6, 0xFD: 10}  # bytes of a MAVLink header by the mark at its beginning
 
@@ -31,13 +34,19 @@ class Container:
     module : str
         Module in this package with ``read(path, layer) -> Table``; imported when it is needed. If it has
         ``read_track(path, layer)``, too, that gives the positions alone.
+    like_text : bool
+        Whether it may hold several quantities in one column, as text may; `read` takes one, too.
+    largest : int
+        Bytes of a file that are read at most.
     """
 
     name: str
     fits: Callable[[bytes, str], bool]
     module: str
+    like_text: bool = False
+    largest: int = 100_000_000
 
-    def read(self, path: Path, layer: str | None = None) -> Table:
+    def read(self, path: Path, layer: str | None = None, quantity: str | None = None) -> Table:
         """Return the table in a file of this format.
 
         Parameters
@@ -45,13 +54,24 @@ class Container:
         path : Path
         layer : str, optional
             Which of several tables: a layer, a sheet, a track or a kind of message.
+        quantity : str, optional
+            Which of several quantities in one column.
 
         Raises
         ------
         InputError
             The file is damaged, or it holds no readings; or it holds several tables, and none is named.
         """
-        table: Table = import_module(f"{__name__}.{self.module}").read(path, layer)
+        self._check_size(path)
+        read = import_module(f"{__name__}.{self.module}").read
+        if quantity is not None and not self.like_text:
+            raise InputError(
+                f"quantity is {quantity!r}, but {path.name} is no table of text",
+                expected="a table with several quantities in one column",
+                where="--quantity",
+                fix="leave --quantity out, and name a column with --value",
+            )
+        table: Table = read(path, layer, quantity) if self.like_text else read(path, layer)
         return table
 
     def read_track(self, path: Path, layer: str | None = None) -> Table:
@@ -62,9 +82,20 @@ class Container:
         InputError
             As `read` does.
         """
+        self._check_size(path)
         module = import_module(f"{__name__}.{self.module}")
         track: Table = getattr(module, "read_track", module.read)(path, layer)
         return track
+
+    def _check_size(self, path: Path) -> None:
+        size = path.stat().st_size
+        if size > self.largest:
+            raise InputError(
+                f"{path.name} has {size / 1e6:,.0f} MB",
+                expected=f"at most {self.largest / 1e6:,.0f} MB of {self.name}",
+                where=str(path),
+                fix="give a part of it, or a mean per second",
+            )
 
 
 def _is_geopackage(head: bytes, suffix: str) -> bool:
@@ -111,18 +142,20 @@ def _is_workbook(head: bytes, suffix: str) -> bool:
     return head.startswith(_ZIP) and suffix in (".xlsx", ".xlsm", ".xltx", ".xltm")
 
 
+_LARGE = 1_000_000_000  # bytes of formats that don't hold texts
+
 CONTAINERS: tuple[Container, ...] = (
-    Container("GeoPackage", _is_geopackage, "vector"),
-    Container("RBR log", lambda head, _: head.startswith(_SQLITE), "rsk"),
-    Container("Excel workbook", _is_workbook, "xlsx"),
-    Container("NetCDF", _is_netcdf, "netcdf"),
-    Container("PX4 log", lambda head, _: head.startswith(b"ULog\x01\x12\x35"), "px4"),
-    Container("ArduPilot log", _is_dataflash, "ardupilot"),
+    Container("GeoPackage", _is_geopackage, "vector", largest=_LARGE),
+    Container("RBR log", lambda head, _: head.startswith(_SQLITE), "rsk", largest=_LARGE),
+    Container("Excel workbook", _is_workbook, "xlsx", like_text=True),
+    Container("NetCDF", _is_netcdf, "netcdf", largest=_LARGE),
+    Container("PX4 log", lambda head, _: head.startswith(b"ULog\x01\x12\x35"), "px4", largest=_LARGE),
+    Container("ArduPilot log", _is_dataflash, "ardupilot", largest=_LARGE),
     Container("MAVLink log", _is_tlog, "tlog"),
     Container("GPX", _is_xml(b"gpx"), "gpx"),
     Container("KML", _is_xml(b"kml"), "kml"),
     Container("GeoJSON", _is_geojson, "geojson"),
-    Container("vector layer", _is_vector, "vector"),
+    Container("vector layer", _is_vector, "vector", largest=_LARGE),
     Container("NMEA 0183", _is_nmea, "nmea"),
 )
 
@@ -140,7 +173,30 @@ def container_of(path: Path) -> Container | None:
             head = file.read(_HEAD)
     except OSError:
         return None
-    found = next((each for each in CONTAINERS if each.fits(head, path.suffix.lower())), None)
-    if found is None:
+    suffix = path.suffix.lower()
+    found = _find(head, suffix)
+    if found is None and head.startswith(_GZIP):
+        _refuse_compressed(path)
+    elif found is None:
         refuse_unreadable(path, head)
     return found
+
+
+def _find(head: bytes, suffix: str) -> Container | None:
+    return next((each for each in CONTAINERS if each.fits(head, suffix)), None)
+
+
+def _refuse_compressed(path: Path) -> None:
+    """Raise an `InputError` if a file is a compressed container; text is read even so."""
+    try:
+        with gzip.open(path) as file:
+            inside = _find(file.read(_HEAD), Path(path.stem).suffix.lower())
+    except (OSError, EOFError, zlib.error):
+        return
+    if inside is not None:
+        raise InputError(
+            f"{path.name} is a file of the kind {inside.name}, compressed with gzip",
+            expected="the file itself",
+            where=str(path),
+            fix="unpack it with gunzip, and give the file in it",
+        )

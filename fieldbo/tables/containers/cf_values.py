@@ -118,6 +118,8 @@ def micros_of(numbers: Array, attributes: Attributes, where: str) -> tuple[NDArr
     assert found is not None
     word = found[1].lower()
     factor = _MICROS.get(word, _MICROS.get(word.removesuffix("s")))
+    if word in ("ns", "nanosecond", "nanoseconds"):
+        numbers, factor = numbers / 1000.0, 1
     calendar = text_of(attributes, "calendar").lower()
     if factor is None or calendar not in _CALENDARS:
         raise InputError(

@@ -414,15 +414,16 @@ def _flags_for(name: str, variable: Variable, found: Mapping[str, Variable], fla
 
 
 def _check_no_grid(path: Path, variables: Mapping[str, Variable], dims: tuple[str, ...]) -> None:
-    """Raise an `InputError` if the samples are the cells of a grid of latitudes and longitudes."""
-    axes = {
-        role: variable.dims
-        for role in ("latitude", "longitude")
-        for name, variable in variables.items()
-        if len(variable.dims) == 1 and variable.dims[0] in dims and _is_role(name, variable, role)
-    }
-    if len(axes) == 2 and len(set(axes.values())) == 2:
-        sizes = describe({dims_of[0]: str(_size(dims_of[0], variables)) for dims_of in axes.values()})
+    """Raise an `InputError` if the samples are the cells of a grid, in degrees or in a projection."""
+    axes = {}
+    for name, variable in variables.items():
+        if len(variable.dims) == 1 and variable.dims[0] in dims:
+            standard = text_of(variable.attributes, "standard_name").lower()
+            for role, projected in (("latitude", "projection_y"), ("longitude", "projection_x")):
+                if _is_role(name, variable, role) or standard.startswith(projected):
+                    axes[role] = variable.dims[0]
+    if len(set(axes.values())) == 2:
+        sizes = describe({dim: str(_size(dim, variables)) for dim in axes.values()})
         raise InputError(
             f"{path.name} holds a grid, {sizes}, not readings at points",
             expected="profiles, trajectories or points with readings",

@@ -7,14 +7,10 @@ their position is interpolated.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from decimal import Decimal, InvalidOperation
-from functools import reduce
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,20 +26,26 @@ from fieldbo.tables.containers.filling import (
     write_number,
     write_times,
 )
+from fieldbo.tables.containers.nmea_sentences import (
+    READERS,
+    TIMED,
+    Log,
+    Sentence,
+    clock_of,
+    date_of,
+    parse_sentences,
+    place_of,
+)
 from fieldbo.tables.joining import positions_at
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import times_of
 
-_SENTENCE = re.compile(r"[$!]([A-Z0-9]{4,10}),([^*$!\r\n]*)(?:\*([0-9A-Fa-f]{2}))?")
 _EPOCH = date(1970, 1, 1)
 _DAY_S = 86_400
 _GAP_S = 5.0
 """Positions of instruments' sentences are interpolated between fixes at most this far apart, in seconds."""
 
 _SPREAD_S = 5.0  # of the differences between a logger's clock and the fixes' times
-_FEET = Decimal("0.3048")
-_NO_FIX = frozenset("NEMS")  # modes: none, estimated, by hand, simulated
-_NOT_FIXED = frozenset(["", "0", "6", "7", "8"])  # qualities of GGA: none, estimated, by hand, simulated
 _MOST_LISTED = 5
 
 _UNITS = {**POSITION_UNITS, "altitude": "m", "speed_over_ground": "kn", "course_over_ground": "deg",
@@ -54,34 +56,6 @@ _ROLES = {**POSITION_ROLES, "fix_quality": "flag", "satellites": "count", "depth
           "depth_below_transducer.DBT": "value", "depth_below_surface": "value",
           "depth_below_surface.DBS": "value", "depth_below_keel": "value", "depth_below_keel.DBK": "value"
           }  # fmt: skip
-
-
-class Sentence(NamedTuple):
-    """A sentence that is whole."""
-
-    line: int
-    stamp: str
-    talker: str
-    kind: str
-    fields: list[str]
-
-
-@dataclass
-class Log:
-    """The sentences of a file.
-
-    Attributes
-    ----------
-    sentences : list of Sentence
-    bad : dict of str to list of int
-        Lines of the sentences left out, by the reason.
-    unsigned : bool
-        Whether no sentence has a checksum; then they are believed.
-    """
-
-    sentences: list[Sentence] = field(default_factory=list)
-    bad: dict[str, list[int]] = field(default_factory=dict)
-    unsigned: bool = False
 
 
 @dataclass
@@ -155,55 +129,6 @@ def _read(path: Path, layer: str | None, *, track: bool) -> Table:
     return _make_table(path, rows, notes, track=track)
 
 
-def parse_sentences(text: str) -> Log:
-    r"""Return the sentences of a log, those with wrong checksums apart.
-
-    Examples
-    --------
-    >>> log = parse_sentences("$SDDPT,2.5,0.4*54\n$SDDPT,2.9,0.4*54\n")
-    >>> log.sentences[0].kind, log.sentences[0].fields, log.bad
-    ('DPT', ['2.5', '0.4'], {'with a wrong checksum': [2]})
-    """
-    log = Log()
-    unsigned: list[Sentence] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        found = list(_SENTENCE.finditer(line))
-        if not found:
-            if line.strip():
-                log.bad.setdefault("that are none", []).append(number)
-            continue
-        stamp = line[: found[0].start()].strip(" \t,;[]|\x00\r")
-        for each in found:
-            address, body, checksum = each.groups()
-            if address.startswith("P"):
-                talker, kind = "P", address[1:]
-            else:
-                talker, kind = address[:-3], address[-3:]
-            sentence = Sentence(number, stamp, talker, kind, body.strip().split(","))
-            if checksum is None:
-                unsigned.append(sentence)
-            elif int(checksum, 16) == sum_of(f"{address},{body}"):
-                log.sentences.append(sentence)
-            else:
-                log.bad.setdefault("with a wrong checksum", []).append(number)
-    if unsigned and not log.sentences and "with a wrong checksum" not in log.bad:
-        log.sentences, log.unsigned = unsigned, True
-    elif unsigned:
-        log.bad["without a checksum"] = [sentence.line for sentence in unsigned]
-    return log
-
-
-def sum_of(body: str) -> int:
-    """Return the checksum of what stands between ``$`` and ``*``.
-
-    Examples
-    --------
-    >>> f"{sum_of('GPGLL,4916.45,N,12311.12,W,225444,A'):02X}"
-    '31'
-    """
-    return reduce(lambda total, letter: total ^ ord(letter), body, 0)
-
-
 def _check_damage(path: Path, log: Log) -> None:
     wrong = log.bad.get("with a wrong checksum", [])
     if len(wrong) > len(log.sentences):
@@ -221,70 +146,11 @@ def _choose_talker(path: Path, sentences: Sequence[Sentence], layer: str | None)
     """Return the talker whose positions count."""
     fixes: dict[str, int] = {}
     for each in sentences:
-        if each.kind in ("GGA", "RMC", "GLL") and _place(each) is not None:
+        if each.kind in ("GGA", "RMC", "GLL") and place_of(each) is not None:
             fixes[each.talker] = fixes.get(each.talker, 0) + 1
     if not fixes:
         return layer or next((s.talker for s in sentences if s.kind in ("GGA", "RMC", "GLL")), "")
     return choose(path, {t: counted(n, "position") for t, n in fixes.items()}, layer, "talker")
-
-
-def _field(sentence: Sentence, number: int) -> str:
-    return sentence.fields[number].strip() if number < len(sentence.fields) else ""
-
-
-def _place(sentence: Sentence) -> tuple[float, float] | None:
-    """Return latitude and longitude of a sentence with a fix; None if it has none."""
-    if sentence.kind == "GGA":
-        first, valid = 1, _field(sentence, 5) not in _NOT_FIXED
-    elif sentence.kind == "RMC":
-        first, valid = 2, _field(sentence, 1) == "A" and _field(sentence, 11) not in _NO_FIX
-    else:
-        first, valid = 0, _field(sentence, 5) in ("A", "") and _field(sentence, 6) not in _NO_FIX
-    if not valid:
-        return None
-    lat = _degrees(_field(sentence, first), _field(sentence, first + 1), "NS")
-    lon = _degrees(_field(sentence, first + 2), _field(sentence, first + 3), "EW")
-    return None if lat is None or lon is None else (lat, lon)
-
-
-def _degrees(text: str, letter: str, letters: str) -> float | None:
-    """Return degrees from ddmm.mmmm and a letter; None if they are not valid."""
-    whole = text.partition(".")[0]
-    if letter not in letters or not letter or len(whole) < 3:
-        return None
-    try:
-        degrees, minutes = int(whole[:-2]), float(text[len(whole) - 2 :])
-    except ValueError:
-        return None
-    if minutes >= 60.0 or degrees > (90 if letters == "NS" else 180):
-        return None
-    value = degrees + minutes / 60.0
-    return -value if letter == letters[1] else value
-
-
-def _clock(text: str) -> float | None:
-    """Return the seconds of a day from hhmmss.ss; None if there are none."""
-    if not re.fullmatch(r"\d{6}(\.\d*)?", text):
-        return None
-    return int(text[:2]) * 3600 + int(text[2:4]) * 60 + float(text[4:])
-
-
-def _date(sentence: Sentence) -> date | None:
-    """Return the date in an RMC or ZDA sentence; None if it has none that is valid."""
-    if sentence.kind == "RMC":
-        found = re.fullmatch(r"(\d\d)(\d\d)(\d\d)", _field(sentence, 8))
-        parts = found and (
-            int(found[1]),
-            int(found[2]),
-            int(found[3]) + (1900 if int(found[3]) > 79 else 2000),
-        )
-    else:
-        texts = [_field(sentence, number) for number in (1, 2, 3)]
-        parts = (int(texts[0]), int(texts[1]), int(texts[2])) if all(map(str.isdigit, texts)) else None
-    try:
-        return date(parts[2], parts[1], parts[0]) if parts else None
-    except ValueError:
-        return None
 
 
 def _collect(log: Log, talker: str) -> tuple[list[Row], dict[str, int]]:
@@ -293,14 +159,14 @@ def _collect(log: Log, talker: str) -> tuple[list[Row], dict[str, int]]:
     others: dict[str, int] = {}
     early: list[int] = []
     for each in log.sentences:
-        if each.kind in _TIMED:
+        if each.kind in TIMED:
             if each.talker == talker:
                 _take_fix(rows, each)
             continue
-        if each.kind not in _READERS:
+        if each.kind not in READERS:
             others[each.kind] = others.get(each.kind, 0) + 1
             continue
-        cells = _READERS[each.kind](each)
+        cells = READERS[each.kind](each)
         if not cells:
             continue
         if not rows:
@@ -318,88 +184,27 @@ def _collect(log: Log, talker: str) -> tuple[list[Row], dict[str, int]]:
     return rows, others
 
 
-_TIMED = {"GGA": 0, "RMC": 0, "GLL": 4, "ZDA": 0}
-"""Sentences with a time of day, and the number of the field that holds it."""
-
-
 def _take_fix(rows: list[Row], sentence: Sentence) -> None:
     """Begin a row at the time of a sentence, or add to the row of the same time."""
-    clock = _clock(_field(sentence, _TIMED[sentence.kind]))
+    clock = clock_of(sentence.at(TIMED[sentence.kind]))
     if clock is None:
         return
     if not rows or rows[-1].clock != clock:
         rows.append(Row(sentence.line, clock, stamp=sentence.stamp))
     same = [row for row in rows[-8:] if row.clock == clock]
-    day = _date(sentence) if sentence.kind in ("RMC", "ZDA") else None
-    place = None if sentence.kind == "ZDA" else _place(sentence)
+    day = date_of(sentence) if sentence.kind in ("RMC", "ZDA") else None
+    place = None if sentence.kind == "ZDA" else place_of(sentence)
     cells: dict[str, str] = {}
     if sentence.kind == "GGA":
         names = {5: "fix_quality", 6: "satellites", 7: "hdop", 8: "altitude"}
-        cells = {name: _field(sentence, number) for number, name in names.items() if _field(sentence, number)}
+        cells = {name: sentence.at(number) for number, name in names.items() if sentence.at(number)}
     elif sentence.kind == "RMC":
         names = {6: "speed_over_ground", 7: "course_over_ground"}
-        cells = {name: _field(sentence, number) for number, name in names.items() if _field(sentence, number)}
+        cells = {name: sentence.at(number) for number, name in names.items() if sentence.at(number)}
     for row in same:
         row.day = row.day or day
         row.place = place if sentence.kind == "GGA" and place else row.place or place
         row.cells = {**cells, **row.cells}
-
-
-def _metres(sentence: Sentence) -> str:
-    """Return the depth of DBT, DBS or DBK in metres, exactly; empty if there is none."""
-    if _field(sentence, 2):
-        return _field(sentence, 2)
-    try:
-        return str(Decimal(_field(sentence, 0)) * _FEET)
-    except InvalidOperation:
-        return ""
-
-
-def _read_depth(sentence: Sentence) -> dict[str, str]:
-    """Return the depths in a DPT sentence: below the transducer, and below the surface or the keel."""
-    depth, offset = _field(sentence, 0), _field(sentence, 1)
-    if not depth:
-        return {}
-    cells = {"depth_below_transducer": depth}
-    try:
-        below = Decimal(depth) + Decimal(offset or "0")
-    except InvalidOperation:
-        return cells
-    if offset and Decimal(offset) > 0:
-        cells["depth_below_surface"] = str(below)
-    elif offset and Decimal(offset) < 0:
-        cells["depth_below_keel"] = str(below)
-    return cells
-
-
-def _read_speed(sentence: Sentence) -> dict[str, str]:
-    names = {0: "course_over_ground", 4: "speed_over_ground"}
-    return {name: _field(sentence, number) for number, name in names.items() if _field(sentence, number)}
-
-
-def _read_transducers(sentence: Sentence) -> dict[str, str]:
-    """Return the quantities in an XDR sentence: groups of type, value, unit and name."""
-    cells = {}
-    for first in range(0, len(sentence.fields) - 2, 4):
-        kind, value, unit, name = (_field(sentence, first + k) for k in range(4))
-        if value:
-            cells[f"{name or kind} ({unit})" if unit else name or kind] = value
-    return cells
-
-
-def _one(name: str, cell: Callable[[Sentence], str]) -> Callable[[Sentence], dict[str, str]]:
-    return lambda sentence: {name: text} if (text := cell(sentence)) else {}
-
-
-_READERS: Mapping[str, Callable[[Sentence], dict[str, str]]] = {
-    "DPT": _read_depth,
-    "DBT": _one("depth_below_transducer.DBT", _metres),
-    "DBS": _one("depth_below_surface.DBS", _metres),
-    "DBK": _one("depth_below_keel.DBK", _metres),
-    "MTW": _one("water_temperature", lambda sentence: _field(sentence, 0)),
-    "VTG": _read_speed,
-    "XDR": _read_transducers,
-}
 
 
 def _make_table(path: Path, rows: Sequence[Row], notes: list[str], *, track: bool) -> Table:
@@ -408,7 +213,7 @@ def _make_table(path: Path, rows: Sequence[Row], notes: list[str], *, track: boo
     lat = np.array([np.nan if row.place is None else row.place[0] for row in rows])
     lon = np.array([np.nan if row.place is None else row.place[1] for row in rows])
     if not track:
-        seconds, lat, lon, about = _place_sensors(rows, seconds, lat, lon)
+        seconds, lat, lon, about = _place_sensors(path, rows, seconds, lat, lon)
         notes += about
     columns: dict[str, Filled] = {}
     micros = np.round(seconds * 1e6).astype(np.int64)
@@ -455,7 +260,7 @@ def _count_seconds(rows: Sequence[Row]) -> tuple[Array, bool, list[str]]:
 
 
 def _place_sensors(
-    rows: Sequence[Row], seconds: Array, lat: Array, lon: Array
+    path: Path, rows: Sequence[Row], seconds: Array, lat: Array, lon: Array
 ) -> tuple[Array, Array, Array, list[str]]:
     """Return times and positions (n,) of rows, those of instruments' sentences by their own times."""
     sensing = np.array([bool(row.sensor_stamp) for row in rows])
@@ -471,10 +276,18 @@ def _place_sensors(
         return seconds, lat, lon, [f"what stands before the sentences is no time; {placed}"]
     ahead = of_fixes.seconds - seconds
     shift = float(np.nanmedian(ahead))
+    if of_fixes.absolute and abs(shift) > _DAY_S:
+        side = "behind" if shift > 0 else "ahead of"
+        raise InputError(
+            f"the receiver's dates are {abs(shift) / _DAY_S:,.0f} days {side} those of the logger",
+            expected="the same day; old receivers are 7,168 days (1,024 weeks) behind",
+            where=str(path),
+            fix="remove the times before the sentences, or correct the dates in RMC and ZDA",
+        )
     if np.nanmax(np.abs(ahead - shift)) > _SPREAD_S or of_sensors.kind != of_fixes.kind:
         spread = float(np.nanmax(np.abs(ahead - shift)))
         return seconds, lat, lon, [
-            f"the logger's times and those of the fixes differ by up to {spread:.3g} s either way; {placed}"
+            f"the logger's times and those of the fixes differ by up to {spread:.3g} s; {placed}"
         ]  # fmt: skip
     own = np.where(sensing & np.isfinite(of_sensors.seconds), of_sensors.seconds - shift, seconds)
     y, x = positions_at(own, seconds, lat, lon, _GAP_S)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import zipfile
 from collections.abc import Callable
@@ -14,7 +13,6 @@ from fieldbo.tables.decoding import TEXTS, files_in
 
 _CSV = "export it as CSV from the program that wrote it"
 _SOUNDINGS = "export the soundings as text with latitude, longitude and depth from the survey program"
-_HEX = re.compile(rb"\A\s*(\*[^\n]*\n)*[0-9A-Fa-f\s]+\Z")
 
 
 @dataclass(frozen=True)
@@ -69,18 +67,7 @@ def _is_segy(head: bytes, suffix: str) -> bool:
     return (len(head) >= 3200 and card) or suffix in (".sgy", ".segy")
 
 
-def _is_seabird_hex(head: bytes, suffix: str) -> bool:
-    return suffix == ".hex" or (
-        head.startswith(b"* Sea-Bird") and b"*END*" in head and bool(_HEX.match(head.rpartition(b"\n")[0]))
-    )
-
-
 KINDS: tuple[Unreadable, ...] = (
-    Unreadable(
-        "raw counts of a Sea-Bird instrument (.hex)",
-        _is_seabird_hex,
-        "convert it with SBE Data Processing (Data Conversion) to a .cnv file",
-    ),
     Unreadable("a MATLAB file", lambda head, suffix: head.startswith(b"MATLAB ") or (
         suffix == ".mat" and _is_binary(head)), "write it with writetable(T, 'readings.csv') in MATLAB"),
     Unreadable(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
@@ -21,9 +19,10 @@ _LEAST_ROWS, _LEAST_COLUMNS = 3, 2
 """A sheet with fewer holds no readings, and is not asked about."""
 
 _MOST_LISTED = 5
+_QUOTE = '"'
 
 
-def read(path: Path, layer: str | None = None) -> Table:
+def read(path: Path, layer: str | None = None, quantity: str | None = None) -> Table:
     """Return the table in a sheet of a workbook.
 
     Cells of formulas count with the value that was saved with them; times and dates are written as ISO 8601,
@@ -34,6 +33,8 @@ def read(path: Path, layer: str | None = None) -> Table:
     path : Path
     layer : str, optional
         Name of the sheet, if there are several.
+    quantity : str, optional
+        Which quantity to read, from a sheet that has several in one column.
 
     Raises
     ------
@@ -56,9 +57,8 @@ def read(path: Path, layer: str | None = None) -> Table:
         notes.append(f"other sheets are left out: {', '.join(left)}; {LAYER_OPTION} NAME takes one of these")
     if any(cell == "" for row in rows[name] for cell in row):
         _check_formulas(path, name, rows[name], openpyxl)
-    text = io.StringIO()
-    csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows[name])
-    table = make_text_table(path, parse_text(path, text.getvalue(), notes))
+    text = "".join(map(_write_row, rows[name]))
+    table = make_text_table(path, parse_text(path, text, notes, quantity))
     return replace(table, row_word="row")
 
 
@@ -87,6 +87,16 @@ def _write(cell: Any) -> str:
     if isinstance(value, timedelta):
         return write_number(value.total_seconds())
     return "" if value is None else " ".join(str(value).split())
+
+
+def _write_row(cells: list[str]) -> str:
+    """Return a row as a line of text: quoted where a cell could be taken for a comment or for several."""
+    named = any(cells[1:]) and cells[0].startswith(("#", "%", "//"))
+    quoted = [
+        f'"{cell.replace(_QUOTE, 2 * _QUOTE)}"' if _QUOTE in cell or (named and not column) else cell
+        for column, cell in enumerate(cells)
+    ]
+    return "\t".join(quoted) + "\n"
 
 
 def _choose_sheet(path: Path, rows: dict[str, list[list[str]]], layer: str | None) -> str:
