@@ -23,7 +23,7 @@ from fieldbo.belief.confidence import (
     rivals_of,
 )
 from fieldbo.belief.covering import gaps
-from fieldbo.belief.question import LevelSet, Optimum, threshold_if
+from fieldbo.belief.question import Optimum, threshold_if
 from fieldbo.messages import EndReason, Query, Stop
 from fieldbo.mission.rules import CONFIRMED_F1, CONFIRMED_REGRET
 from fieldbo.policies.acquisition import straddle
@@ -196,7 +196,7 @@ def _judge(agent: AgentState) -> Verdict:
     likely = learns and probability >= rule.probability
     hidden = _chance_unseen(agent, goal) if likely and rule.regret is not None else 0.0
     probability *= 1.0 - hidden
-    everywhere = not isinstance(mission.question, LevelSet) or one_sided(agent)
+    everywhere = not mission.question.known_threshold or one_sided(agent)
     unseen = likely and everywhere and bool((gaps_of(agent) > 1.0)[~agent.rejected].any())
     unseen = unseen or (likely and probability < rule.probability)
     unfitted = likely and not unseen and model.fit_is_stale

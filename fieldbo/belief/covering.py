@@ -158,7 +158,7 @@ def scarcest_spacing(domain: Domain, question: Question, supplies: Iterable[tupl
         The price in each supply, and how much of it there is in all: the battery, the
         time, the number of readings.
     """
-    if isinstance(question, Optimum) and question.least_size is not None:
+    if question.least_size is not None:
         return question.least_size
     return max(sweep_spacing(domain, price, supply) for price, supply in supplies)
 

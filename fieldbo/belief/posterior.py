@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotri, dtrtri
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.kernels import Kernel
@@ -358,6 +359,17 @@ class Belief:
         explained: Array = np.einsum("np,np->p", solved, solved)
         return np.maximum(prior - explained, 0.0)
 
+    def mean_and_variance(self, points: ArrayLike) -> tuple[Array, Array]:
+        """Return `mean` and `variance` (P,) at points (P, d), in the time of one of them."""
+        x = points_of(points, self.kernel)
+        prior = self.kernel.diagonal(x)
+        mean, variance = np.zeros(len(x)), prior
+        if self.size:
+            solved = self._solve(x)
+            mean = solved.T @ self.weights
+            variance = np.maximum(prior - np.einsum("np,np->p", solved, solved), 0.0)
+        return mean if self.prior_mean is None else mean + self.prior_mean(x), variance
+
     def covariance(self, a: ArrayLike, b: ArrayLike) -> Array:
         """Return the posterior covariances (n, m) between points `a` (n, d) and `b` (m, d)."""
         xa, xb = (points_of(p, self.kernel) for p in (a, b))
@@ -436,9 +448,15 @@ class Belief:
 
         The variance includes the reading's own noise (Rasmussen and Williams 2006, eqs. 5.10 to 5.12).
         """
-        inverse = cho_solve((self.factor, True), np.eye(self.size), check_finite=False)
-        variance = 1.0 / np.diag(inverse)
-        return self.values - (inverse @ self._residuals(self.sites, self.values)) * variance, variance
+        inverse, _ = dtrtri(self.factor, lower=True)
+        variance = 1.0 / np.einsum("ij,ij->j", inverse, inverse)
+        return self.values - self._alpha() * variance, variance
+
+    def precision(self) -> Array:
+        """Return the inverse (n, n) of the covariance matrix of the readings, noise included."""
+        lower, _ = dpotri(self.factor, lower=True)
+        lower = np.tril(lower)
+        return np.asarray(lower + np.tril(lower, -1).T)
 
 
 def points_of(given: ArrayLike, kernel: Kernel, what: str = "point") -> Array:

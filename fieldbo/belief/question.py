@@ -2,6 +2,10 @@
 
 In model units larger is always better: a question that minimises, or that asks for the set below a threshold,
 has ``sign = -1``, which the model's value scale absorbs.
+
+Each question brings its own words: its `text`, the name of its `score` and what a `good_score` is, and what
+is `missable` where nobody has looked. `known_threshold` says whether its threshold is known before any
+reading, and `least_size` how wide the smallest patch that matters is, if that is stated.
 """
 
 from __future__ import annotations
@@ -20,6 +24,9 @@ from fieldbo.validation import settings
 
 Side = Literal["above", "below"]
 """The side of its threshold on which a set lies; the threshold belongs to the set."""
+
+Amount = Callable[[float], str]
+"""Writes a value with its unit."""
 
 
 def one_threshold(given: Any) -> Any:
@@ -54,6 +61,11 @@ class LevelSet:
     """In the unit of the values."""
     side: Side = "above"
     """Whether the set lies above or below the threshold. The threshold belongs to the set."""
+    least_size: ClassVar[float | None] = None
+    score: ClassVar[str] = "F1"
+    good_score: ClassVar[str] = "F1 is high"
+    missable: ClassVar[str] = "a patch on the other side of the threshold"
+    known_threshold: ClassVar[bool] = True
 
     @property
     def sign(self) -> float:
@@ -64,6 +76,23 @@ class LevelSet:
     def centre(self) -> float | None:
         """Prior mean before the first reading, in the unit of the values."""
         return self.threshold
+
+    def text(self, quantity: str, amount: Amount) -> str:
+        """Return the question in plain English.
+
+        Parameters
+        ----------
+        quantity : str
+            What is measured.
+        amount : Callable
+            Writes a value with its unit.
+
+        Examples
+        --------
+        >>> LevelSet(4, side="below").text("oxygen", "{:g} mg l-1".format)
+        'where is oxygen at or below 4 mg l-1?'
+        """
+        return f"where is {quantity} at or {self.side} {amount(self.threshold)}?"
 
     def level(self, maximum: float, scale: ValueScale | None = None) -> float:
         """Return the threshold if the field's maximum were `maximum`; here it does not depend on it.
@@ -99,6 +128,11 @@ class ShareOfMaximum:
     side: ClassVar[Side] = "above"
     sign: ClassVar[float] = 1.0
     centre: ClassVar[float | None] = None
+    least_size: ClassVar[float | None] = None
+    score: ClassVar[str] = "F1"
+    good_score: ClassVar[str] = "F1 is high"
+    missable: ClassVar[str] = "a larger value"
+    known_threshold: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
@@ -107,6 +141,10 @@ class ShareOfMaximum:
                 expected="a fraction of the maximum, above 0 and below 1",
                 where="question.threshold.of_maximum",
             )
+
+    def text(self, quantity: str, amount: Amount) -> str:
+        """Return the question in plain English, as for a `LevelSet`."""
+        return f"where is {quantity} at or above {100 * self.share:g}% of its maximum?"
 
     def level(self, maximum: float, scale: ValueScale | None = None) -> float:
         """Return the threshold if the field's maximum were `maximum`; units as for a `LevelSet`."""
@@ -127,11 +165,23 @@ class Optimum:
     """Width of the smallest patch that matters, in the unit of the axes. Default: that of the cells of a
     sweep which takes the whole battery."""
     centre: ClassVar[float | None] = None
+    score: ClassVar[str] = "regret"
+    good_score: ClassVar[str] = "regret is small"
+    known_threshold: ClassVar[bool] = False
 
     @property
     def sign(self) -> float:
         """1 to maximise, -1 to minimise."""
         return 1.0 if self.goal == "maximise" else -1.0
+
+    @property
+    def missable(self) -> str:
+        """What may be hidden where nobody has looked, in words."""
+        return "a smaller value" if self.sign < 0 else "a larger value"
+
+    def text(self, quantity: str, amount: Amount) -> str:
+        """Return the question in plain English, as for a `LevelSet`."""
+        return f"where is {quantity} {'smallest' if self.sign < 0 else 'largest'}?"
 
     def level(self, maximum: float, scale: ValueScale | None = None) -> float:
         """Return NaN: an optimum has no threshold."""

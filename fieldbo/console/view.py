@@ -24,7 +24,7 @@ from fieldbo.record.store import Row
 from fieldbo.results.cell_runs import cell_runs_of
 from fieldbo.results.result import Result
 from fieldbo.results.words import place, question_text
-from fieldbo.runs.export.layers import stretches
+from fieldbo.runs.export.tracks import stretches
 from fieldbo.runs.reasons import best_of, reasons_for
 from fieldbo.runs.state import RunState
 from fieldbo.vehicles.person import Tasks

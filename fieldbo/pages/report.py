@@ -30,7 +30,7 @@ from fieldbo.pages.field_map import VALUES
 from fieldbo.pages.plane import Plane, Raster, plane_of, raster_of
 from fieldbo.record.store import MISSION, RECORD, is_being_written
 from fieldbo.results.words import question_text
-from fieldbo.runs.export.layers import stretches
+from fieldbo.runs.export.tracks import stretches
 from fieldbo.runs.replay import Recorded, read_run
 
 if TYPE_CHECKING:

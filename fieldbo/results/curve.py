@@ -12,7 +12,7 @@ from scipy.special import bdtrc
 
 from fieldbo.agent.agent import Agent
 from fieldbo.belief.confidence import MIDDLE90
-from fieldbo.belief.question import Optimum, Question
+from fieldbo.belief.question import Question
 from fieldbo.mission.mission import Mission
 from fieldbo.results.answers import ANSWERS, answer_of
 from fieldbo.results.cell_runs import cell_runs_of
@@ -247,7 +247,6 @@ def contradiction(agent: Agent) -> str | None:
     if check is None or not check.contradicted:
         return None
     model = agent.mission.model
-    stated = "regret" if isinstance(agent.mission.question, Optimum) else "F1"
     if model.every is None:
         remedy = "let it learn from the readings (learn = true in [model])"
     elif model.noise != "learned":
@@ -256,5 +255,5 @@ def contradiction(agent: Agent) -> str | None:
         remedy = 'try kernel = "matern32" in [model], or transform = "log" for values above 0'
     return (
         f"the model does not fit: {check.outside} of {check.readings} readings lie outside the range where "
-        f"it expected nine in ten, so its {stated} is not to be trusted; {remedy}"
+        f"it expected nine in ten, so its {agent.mission.question.score} is not to be trusted; {remedy}"
     )

@@ -139,7 +139,13 @@ def _georeference(maps: Labelled, domain: Domain, names: Sequence[str]) -> Label
         for j, (name, cf) in enumerate(DEGREES.items())
     }
     crs = {GRID_MAPPING: Variable((), np.array(0, dtype=np.int32), grid_mapping(domain.georeference.crs))}
-    return Labelled(variables, maps.coordinates | on_earth | crs, maps.attributes, GRID_MAPPING)
+    axes = {name: maps.coordinates[name] for name in names}
+    if (
+        domain.shape is None
+    ):  # GDAL makes points of the last pair of coordinates, which must be those of the CRS
+        last = {names[j]: axes.pop(names[j]) for j in (across, up)}
+        return Labelled(variables, axes | on_earth | last | crs, maps.attributes, GRID_MAPPING)
+    return Labelled(variables, axes | on_earth | crs, maps.attributes, GRID_MAPPING)
 
 
 def grid_mapping(crs: str) -> dict[str, Any]:
@@ -152,7 +158,13 @@ def grid_mapping(crs: str) -> dict[str, Any]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what CF has no attribute for is in crs_wkt
-        return dict(crs_of(crs, "domain.crs").to_cf())
+        described = dict(crs_of(crs, "domain.crs").to_cf())
+    if (
+        described.get("grid_mapping_name") == "polar_stereographic"
+    ):  # CF asks which pole, and PROJ may not say
+        north = described.get("standard_parallel", 90.0) > 0.0
+        described.setdefault("latitude_of_projection_origin", 90.0 if north else -90.0)
+    return described
 
 
 def _moments(answer: Answer, surface: AnySurface) -> Layers:
@@ -315,6 +327,8 @@ class Labelled:
         for name, variable in self.variables.items():
             if (fill := fill_of(variable)) is not None:
                 out[name].encoding["_FillValue"] = fill
+            if (beside := self._beside(variable)) != sorted(beside):  # else xarray writes them so
+                out[name].encoding["coordinates"] = " ".join(beside)
             if self.grid_mapping is not None:
                 out[name].encoding["grid_mapping"] = self.grid_mapping
         for name in self.coordinates:
@@ -358,17 +372,18 @@ class Labelled:
         out.flush()
         return content.getvalue()
 
+    def _beside(self, variable: Variable) -> list[str]:
+        """Return the names of the coordinates of a variable that are not its dimensions."""
+        return [
+            name
+            for name, coordinate in self.coordinates.items()
+            if name not in (*coordinate.dimensions, self.grid_mapping)
+            and set(coordinate.dimensions) <= set(variable.dimensions)
+        ]
+
     def _describe(self, variable: Variable) -> dict[str, Any]:
-        beside = " ".join(
-            sorted(
-                name
-                for name, coordinate in self.coordinates.items()
-                if name not in (*coordinate.dimensions, self.grid_mapping)
-                and set(coordinate.dimensions) <= set(variable.dimensions)
-            )
-        )
         said = {
-            "coordinates": beside or None,
+            "coordinates": " ".join(self._beside(variable)) or None,
             "_FillValue": fill_of(variable),
             "grid_mapping": self.grid_mapping,
         }

@@ -15,7 +15,7 @@ from fieldbo.agent.stopping import gaps_of, one_sided
 from fieldbo.agent.vehicle_state import VehicleState
 from fieldbo.agent.warnings import unaffordable
 from fieldbo.belief.outliers import dwarfing
-from fieldbo.belief.question import LevelSet, Optimum
+from fieldbo.belief.question import Optimum
 from fieldbo.clock import duration_text
 from fieldbo.domain.places import place_text
 from fieldbo.errors import counted
@@ -272,12 +272,12 @@ def _gaps(agent: Agent, answer: Answer) -> Iterator[str]:
     learns = mission.model.every is not None and not domain.control_sets
     if not learns or not agent.readings:
         return
-    if isinstance(mission.question, LevelSet) and not one_sided(agent):
+    question = mission.question
+    if question.known_threshold and not one_sided(agent):
         return
     if isinstance(answer, OptimumAnswer) and answer.hidden is not None:
         return  # the answer itself says what may be there
-    fixed = isinstance(mission.question, LevelSet)
-    if fixed and isinstance(answer, LevelSetAnswer) and answer.inspection.far.any():
+    if question.known_threshold and isinstance(answer, LevelSetAnswer) and answer.inspection.far.any():
         return  # the report says how much was not inspected, by other distances, and F1 allows for it
     widths = gaps_of(agent)
     share = float(np.mean(widths > 1.0))
@@ -287,12 +287,7 @@ def _gaps(agent: Agent, answer: Answer) -> Iterator[str]:
         where = f"{share:.0%} of the sites lie far from all readings"
     else:
         where = f"the readings are few for {len(domain.axes)} axes"
-    if isinstance(mission.question, LevelSet):
-        hidden = "a patch on the other side of the threshold"
-    else:
-        hidden = "a smaller value" if mission.question.sign < 0 else "a larger value"
-    stated = "regret is small" if isinstance(mission.question, Optimum) else "F1 is high"
-    yield f"{where}: {hidden} may have been missed, even if the stated {stated}"
+    yield f"{where}: {question.missable} may have been missed, even if the stated {question.good_score}"
 
 
 def _far_off(agent: Agent) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fieldbo._numerics.arrays import Array
-from fieldbo.belief.question import Optimum, Question, ShareOfMaximum
+from fieldbo.belief.question import Question
 from fieldbo.domain.domain import Domain
 from fieldbo.domain.places import place_text
 from fieldbo.world.world import Quantity
@@ -78,7 +78,7 @@ def question_text(question: Question, quantity: Quantity) -> str:
 
     Examples
     --------
-    >>> from fieldbo.belief.question import LevelSet
+    >>> from fieldbo.belief.question import LevelSet, Optimum, ShareOfMaximum
     >>> question_text(LevelSet(1.5), Quantity("chlorophyll", "mg m-3"))
     'where is chlorophyll at or above 1.5 mg m-3?'
     >>> question_text(LevelSet(4, side="below"), Quantity("oxygen", "mg l-1"))
@@ -88,11 +88,7 @@ def question_text(question: Question, quantity: Quantity) -> str:
     >>> question_text(Optimum("minimise"), Quantity("cost"))
     'where is cost smallest?'
     """
-    if isinstance(question, Optimum):
-        return f"where is {quantity.name} {extreme(question)}?"
-    if isinstance(question, ShareOfMaximum):
-        return f"where is {quantity.name} at or above {100 * question.share:g}% of its maximum?"
-    return f"where is {quantity.name} at or {question.side} {quantity.amount(question.threshold)}?"
+    return question.text(quantity.name, quantity.amount)
 
 
 def on_one_class(above: bool, threshold: float, values: Array, limit: float | None) -> str:

@@ -97,16 +97,17 @@ _FEWEST = 10
 _CALM = 4.0
 """A spike stands out this much more than its neighbours differ; a plume of several readings does not."""
 
-_LEAST = 8.0
+_LEAST = 6.0
 """Robust standard deviations from its neighbours below which no reading is a spike."""
 
-_RANGES = 4.0
-"""A reading so many ranges of all others away from its neighbours is a spike, however rough these are."""
+_RANGES, _OF_MANY = 3.0, 0.4
+"""A reading so many ranges of all others away from its neighbours is a spike, however rough these are; of n
+readings with a heavy tail, the farthest is about the cube root of n times as far as most."""
 
-_ALARMS = 0.0005
+_ALARMS = 0.004
 """Expected number of false alarms in a log whose noise has the tail that most of its readings show."""
 
-_HEAVIER = 1.2
+_HEAVIER = 1.35
 """The neighbours have noise, too; with it, that of a reading seems to have less of a tail than it has."""
 
 _WINDOW = 25
@@ -151,7 +152,8 @@ def _stand_out(values: Array, near: Rows, in_order: bool, floor: float) -> Mask:
     inner = (
         slice(_BESIDE, -_BESIDE) if in_order else slice(None)
     )  # all neighbours of the ends are on one side
-    allowed = np.minimum(_farthest((off_usual / scale)[inner]) * scale, _RANGES * np.ptp(values[~likely]))
+    ranges = max(_RANGES, _OF_MANY * np.cbrt(len(values)))
+    allowed = np.minimum(_farthest((off_usual / scale)[inner]) * scale, ranges * np.ptp(values[~likely]))
     return np.asarray(likely & (off > allowed))
 
 

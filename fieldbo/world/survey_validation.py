@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.linalg import cho_solve
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
@@ -272,7 +271,7 @@ def predict_left_out(belief: Belief, groups: ArrayLike) -> tuple[Array, Array]:
             f"labels of shape {labels.shape} for {belief.size} sites",
             expected="one label per site of the belief",
         )
-    inverse = cho_solve((belief.factor, True), np.eye(belief.size), check_finite=False)
+    inverse = belief.precision()
     weighted = inverse @ belief.values
     mean, variance = np.empty(belief.size), np.empty(belief.size)
     for label in np.unique(labels):
@@ -355,7 +354,8 @@ class Validation:
             return None
         mean, variance = predict_left_out(belief, groups.labels)
         inflation = max(1.0, float(np.sqrt(np.mean((belief.values - mean) ** 2 / variance))))
-        _, sd = scale.moments(belief.mean(places), inflation**2 * belief.variance(places))
+        at_places, spread_there = belief.mean_and_variance(places)
+        _, sd = scale.moments(at_places, inflation**2 * spread_there)
         return cls(
             single,
             Score.of(belief, scale, mean, variance),

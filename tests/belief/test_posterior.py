@@ -236,6 +236,23 @@ def test_leave_one_out_agrees_with_leaving_each_reading_out(name):
         assert variance[i] == pytest.approx(without.variance(x[i : i + 1])[0] + v[i], abs=1e-9)
 
 
+@every_kernel
+def test_mean_and_variance_are_those_that_are_asked_for_one_by_one(name):
+    x, y, v = readings()
+    for belief in (prior := Belief(kernel(name, SCALES, VARIANCE)), prior.condition_on(x, y, v)):
+        mean, variance = belief.mean_and_variance(x + 0.1)
+        assert np.array_equal(mean, belief.mean(x + 0.1))
+        assert np.array_equal(variance, belief.variance(x + 0.1))
+
+
+def test_the_precision_is_the_inverse_of_the_covariance_with_noise():
+    x, y, v = readings()
+    belief = Belief(Matern52(SCALES, VARIANCE)).condition_on(x, y, v)
+    covariance = belief.kernel(belief.sites, belief.sites) + np.diag(belief.noise_variances)
+    assert belief.precision() @ covariance == pytest.approx(np.eye(belief.size), abs=1e-9)
+    assert np.array_equal(belief.precision(), belief.precision().T)
+
+
 def test_leave_one_out_of_repeated_readings_leaves_a_whole_site_out():
     x, y, v = readings(repeats=4)
     belief = Belief(Matern52(SCALES, VARIANCE)).condition_on(x, y, v)

@@ -15,12 +15,14 @@ import shapely
 from pyproj import Transformer
 
 import fieldbo
+from fieldbo.belief.marginal_likelihood import fit_kernel
 from fieldbo.belief.model import Model
 from fieldbo.errors import InputError
 from fieldbo.mission.new import writer
 from fieldbo.mission.new.mission import LevelSetMission, make_mission
 from fieldbo.mission.new.place import Extent, outline_of
 from fieldbo.mission.new.survey import Survey, make_world
+from fieldbo.world.fields import table
 
 
 @pytest.fixture(autouse=True)
@@ -236,6 +238,15 @@ def test_a_log_in_metres_has_its_doubtful_numbers_asked_about():
     bursts()
     with pytest.raises(InputError, match=r"-999 in 24 rows .* Then add --missing -999"):
         Survey(Path("log.csv"), ("east", "north"), "chl").read()
+
+
+def test_a_new_world_is_fitted_once(monkeypatch):
+    fits = []
+    monkeypatch.setattr(table, "fit_kernel", lambda *given: fits.append(given) or fit_kernel(*given))
+    transect(noise=False)
+    made = make_world("lake", Survey(Path("s.csv"), ("along", "depth"), "temperature"))
+    assert made.loaded.world.field.belief is made.field.belief
+    assert len(fits) == 1
 
 
 def test_readings_of_a_new_world_are_kept_to_the_last_digit(said):

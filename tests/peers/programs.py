@@ -85,9 +85,30 @@ kind = "unit"
 [sensor]
 noise_sd = 0.05
 """
+HEXAGONAL = (
+    WORLD.partition("[domain]")[0].format(unit="NTU")
+    + """[domain]
+kind = "lattice"
+crs = "EPSG:32633"
+outline = "outline.geojson"
+spacing = 30
+pattern = "hexagonal"
+[field]
+kind = "gp-draw"
+length_scales = [40, 40]
+[cost]
+kind = "unit"
+[sensor]
+noise_sd = 0.05
+"""
+)
+"""A world whose sites are on no grid."""
+
+POND = [[13.055, 53.345], [13.060, 53.345], [13.060, 53.348], [13.055, 53.345]]
+
 MISSION = """format = 1
 title = "a unit"
-world = "line"
+world = "small"
 [question]
 kind = "level-set"
 threshold = 0.3
@@ -105,7 +126,12 @@ mean = 0
 
 def measured_in(unit, folder):
     """Return the netCDF files of a run whose values, and one of whose axes, have a unit."""
-    write(folder / "line" / "world.toml", WORLD.format(unit=unit))
+    return small_run(WORLD.format(unit=unit), folder)
+
+
+def small_run(world, folder):
+    """Return the netCDF files of a run in a small world."""
+    write(folder / "small" / "world.toml", world)
     write(folder / "survey.toml", MISSION)
     return exported(folder, fieldbo.load_mission(folder / "survey.toml"), ["netcdf"])
 
@@ -166,6 +192,14 @@ def assert_times(texts, expected):
     assert max(apart) < timedelta(milliseconds=2)
 
 
+def assert_seconds(rows, exports):
+    """Check times in seconds: GDAL 3.6 reads `time_s` alone, 3.10 also `time`."""
+    expected = [(time - exports.recorded.began).total_seconds() for time in exports.times]
+    for name in {"time", "time_s"} & set(rows[0]):
+        np.testing.assert_allclose(numbers(rows, name)[:, 0], expected, atol=1e-3)
+    assert "time_s" in rows[0]
+
+
 # -- GDAL ------------------------------------------------------------------------------------------------
 
 
@@ -186,7 +220,9 @@ def test_gdal_reads_the_readings_at_their_places(file, layer, lake):
         np.testing.assert_allclose(numbers(rows, "X", "Y"), lake.degrees, atol=CENTIMETRE / DEGREE)
     else:
         np.testing.assert_allclose(numbers(rows, "X", "Y"), lake.recorded.result.sites, atol=CENTIMETRE)
-    if "time" in rows[0]:
+    if file == "trajectory.nc":
+        assert_seconds(rows, lake)
+    else:
         assert_times([row["time"] for row in rows], lake.times)
     expected = 4979 if file == "readings.geojson" else 32633  # degrees and altitude, or metres
     assert f'ID["EPSG",{expected}]' in said_by("ogrinfo", "-so", lake.folder / file, layer)
@@ -198,6 +234,18 @@ def test_gdal_reads_a_section_at_its_places_in_degrees(section):
     np.testing.assert_allclose(numbers(rows, "value")[:, 0], section.values, rtol=1e-14)
     np.testing.assert_allclose(numbers(rows, "X", "Y"), section.degrees, atol=CENTIMETRE / DEGREE)
     assert 'ID["EPSG",4326]' in said_by("ogrinfo", "-so", section.folder / "trajectory.nc", "trajectory")
+
+
+def test_gdal_reads_a_map_without_a_grid_as_points_at_their_places(tmp_path):
+    outline = {"type": "Polygon", "coordinates": [POND]}
+    write(tmp_path / "small" / "outline.geojson", json.dumps(outline))
+    exports = small_run(HEXAGONAL, tmp_path)
+    sites = exports.recorded.mission.world.domain.sites
+    for file in ("map", "trajectory"):
+        rows = of_gdal(exports.folder / f"{file}.nc", file)
+        expected = exports.recorded.result.sites if file == "trajectory" else sites
+        np.testing.assert_allclose(numbers(rows, "X", "Y"), expected, atol=CENTIMETRE)
+        assert 'ID["EPSG",32633]' in said_by("ogrinfo", "-so", exports.folder / f"{file}.nc", file)
 
 
 def test_gdal_reads_waypoints_and_a_track_with_a_time_at_every_point(lake):
@@ -308,7 +356,9 @@ def test_qgis_shows_the_readings_at_their_places(file, lake, in_qgis):
     else:
         assert shown["crs"] in ("EPSG:4326", "EPSG:4979")
         np.testing.assert_allclose(places, lake.degrees, atol=CENTIMETRE / DEGREE)
-    if "time" in shown["types"]:
+    if file == "trajectory.nc":
+        assert_seconds(shown["rows"], lake)
+    elif file != "observations.csv":
         assert shown["types"]["time"] == "DateTime"
         assert_times([row["time"] for row in shown["rows"]], lake.times)
 

@@ -12,6 +12,7 @@ from fieldbo.domain.domain import Domain
 from fieldbo.results import maps
 from fieldbo.results.cf_units import STATED, udunits, with_units
 from fieldbo.results.maps import Labelled, Variable
+from fieldbo.tables.opening import open_table
 from fieldbo.testing import small_mission, small_world
 from fieldbo.world.world import Quantity
 
@@ -105,3 +106,12 @@ def test_a_unit_that_is_not_written_is_in_the_name_of_every_map_and_kept():
         assert said["long_name"].startswith("turbidity, posterior")
         assert said["long_name"].endswith("(NTU)")
     assert maps.layers(result.answer, result.failures)["mean"][1]["units"] == "NTU", "a GeoTIFF may say so"
+
+
+def test_a_unit_that_is_not_written_is_read_again(tmp_path):
+    x = Variable(("x",), np.array([0.0, 1.0]), {"long_name": "x", "units": "m"})
+    turbidity = with_units({"long_name": "turbidity", "units": "NTU"})
+    labelled = Labelled({"value": Variable(("x",), np.array([3.5, 4.5]), turbidity)}, {"x": x})
+    (tmp_path / "t.nc").write_bytes(labelled.file())
+
+    assert open_table(tmp_path / "t.nc").units["value"] == "NTU"

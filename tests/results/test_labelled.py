@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pyproj import CRS
 
 import fieldbo
 from fieldbo.results import maps
@@ -26,3 +27,12 @@ def test_odd_attributes_and_numbers_are_written_as_xarray_writes_them():
     )
 
     assert labelled.file() == bytes(labelled.dataset().to_netcdf(engine="scipy"))
+
+
+@pytest.mark.parametrize(("crs", "pole"), [("EPSG:3031", -90.0), ("EPSG:3413", 90.0), ("EPSG:5041", 90.0)])
+def test_the_grid_mapping_of_a_polar_crs_says_which_pole_it_is_of(crs, pole):
+    described = maps.grid_mapping(crs)
+
+    assert described["grid_mapping_name"] == "polar_stereographic"
+    assert described["latitude_of_projection_origin"] == pole
+    assert CRS.from_cf(described) == CRS.from_user_input(crs)

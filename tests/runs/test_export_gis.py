@@ -29,10 +29,11 @@ from fieldbo.errors import InputError
 from fieldbo.messages import Observation, Telemetry
 from fieldbo.results.metrics import SURE
 from fieldbo.runs.export import FORMATS, export, raster, read_run, vector
-from fieldbo.runs.export.layers import track
+from fieldbo.runs.export.tracks import track
 from fieldbo.runs.export.vector import added, encoded
 from fieldbo.runs.folder import begin
 from fieldbo.runs.runner import run
+from fieldbo.tables.opening import open_table
 from fieldbo.vehicles.base import Simulated
 
 CENTIMETRE = 0.01
@@ -869,6 +870,36 @@ def test_gdal_can_make_points_of_a_trajectory_in_its_crs(name, last, request, tm
         assert " ".join(along).endswith(last)
         crs = CRS.from_cf(data["crs"].attrs)
     assert crs == CRS.from_user_input(UTM if name == "square" else 4326)
+
+
+@pytest.mark.parametrize("file", ["trajectory.nc", "readings.geojson", "run.kml"])
+def test_what_is_exported_is_read_as_a_table_of_the_same_readings(file, square, tmp_path):
+    recorded = read_run(square)
+    export(square, ["netcdf", "geojson", "kml"], tmp_path)
+
+    table = open_table(tmp_path / file)
+
+    kept = [bool(value) for value in table.cells["value"]]  # a KML file has places without a reading, too
+    read = {
+        name: [cell for cell, keep in zip(table.cells[name], kept, strict=True) if keep]
+        for name in table.names
+    }
+    np.testing.assert_array_equal([float(cell) for cell in read["value"]], recorded.result.values)
+    places = np.array([read["longitude"], read["latitude"]], dtype=float).T
+    assert metres_apart(places, degrees_of(recorded, recorded.result.sites)).max() < CENTIMETRE
+    seconds = np.concatenate([event.times_s for event in recorded.result.observations])
+    for cell, after in zip(read["time"], seconds, strict=True):
+        apart = datetime.fromisoformat(cell) - recorded.began - timedelta(seconds=float(after))
+        assert abs(apart) <= timedelta(milliseconds=1)
+
+
+def test_gdal_can_make_points_of_a_map_without_a_grid_in_its_crs(hexagonal, tmp_path):
+    export(hexagonal, ["netcdf"], tmp_path)
+
+    with xarray.open_dataset(tmp_path / "map.nc", engine="scipy", decode_coords=False) as data:
+        along = [name for name, variable in data.variables.items() if variable.dims == ("site",)]
+        assert data["mean"].attrs["coordinates"] == "latitude longitude east north"
+    assert along[-4:] == ["latitude", "longitude", "east", "north"]
 
 
 def test_gaps_in_netcdf_files_hold_a_number_that_all_programs_know(square, tmp_path):

@@ -7,16 +7,19 @@ from itertools import product
 import numpy as np
 import pytest
 from checkout import ROOT
+from scipy.linalg import cholesky
 
 import fieldbo
 from fieldbo._numerics.blas import one_blas_thread
 from fieldbo._numerics.streams import stream
 from fieldbo.belief.kernels import SquaredExponential
+from fieldbo.belief.posterior import Belief
+from fieldbo.belief.surface import Surface
 from fieldbo.domain.axes import Axis
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError
 from fieldbo.world.fields.files import GridTable
-from fieldbo.world.fields.gp_draw import GPDraw, GPMean
+from fieldbo.world.fields.gp_draw import GPDraw, GPMean, joint
 
 SQUARE = Domain.grid([Axis("x", "", 0, 1), Axis("y", "", 0, 1)], (12, 12))
 ANYWHERE = np.random.default_rng(5).uniform(0, 1, (40, 2))
@@ -75,6 +78,16 @@ def test_posterior_means_of_unit_variance_vary_by_about_one():
 
     assert abs(np.mean(values)) < 0.1
     assert np.var(values) == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_field_of_which_nearly_all_is_known_can_be_drawn():
+    grid = SQUARE.sites
+    readings = Belief(SquaredExponential([9.0, 9.0])).condition_on(np.tile(grid, (3, 1)), np.zeros(432), 1e-4)
+    surface = Surface(readings, grid)
+    with pytest.raises(np.linalg.LinAlgError):
+        cholesky(surface.covariance() + 1e-9 * surface.variance.max() * np.eye(len(grid)))
+    (drawn,) = joint(surface, [np.random.default_rng(0)])
+    assert np.abs(drawn).max() < 0.01
 
 
 def test_a_posterior_mean_needs_at_least_one_point():

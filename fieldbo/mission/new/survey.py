@@ -268,7 +268,10 @@ def make_world(name: str, survey: Survey, folder: Path | None = None, *, overwri
         survey = replace(survey, transform="log")
         about["about_table"] += (heavy,)
     if survey.extent is None:
-        return SurveyDraft.fitted(survey, taken.axes, readings, **about).write(*places)
+        extent = np.ptp(readings.sites, axis=0)
+        if survey.is_transect:
+            extent[1] = readings.sites[:, 1].max()  # from the surface on, as the world's
+        return SurveyDraft.fitted(survey, taken.axes, readings, extent, **about).write(*places)
     positions, depths = np.split(readings.sites, [2], axis=1)
     degrees = positions
     if survey.positions == "metres":

@@ -41,10 +41,9 @@ from fieldbo.runs.export.layers import (
     area_layers,
     planned,
     point_layers,
-    timed,
-    track,
 )
 from fieldbo.runs.export.placement import Placement
+from fieldbo.runs.export.tracks import timed, track
 from fieldbo.runs.replay import Recorded
 
 

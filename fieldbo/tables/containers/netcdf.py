@@ -386,7 +386,8 @@ def _fill(
         elif found[flag].raw.shape == numbers.shape:
             numbers[meant.bad] = np.nan
             said += note_flags(name, flag, meant)
-    unit = text_of(variable.attributes, "units")
+    # fieldbo writes 1 for units that UDUNITS does not know, and these beside it.
+    unit = text_of(variable.attributes, "unit_as_stated") or text_of(variable.attributes, "units")
     if is_time(variable.attributes):
         micros, known = micros_of(numbers.ravel(), variable.attributes, f"{path}, variable {name}")
         return Filled(write_times(micros, known), role="text"), said

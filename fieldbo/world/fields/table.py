@@ -7,7 +7,9 @@ than the lake: missions score better in it than on the water. A draw varies arou
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -184,12 +186,39 @@ def fit_table(
         The transform is ``"log"`` and a value is not above 0.
     """
     scale = _standardise(readings, transform, where)
+    asked = _Asked(_digest(readings, extent), readings, scale, extent, kernel_name, FIT_READINGS)
+    return replace(_fitted(asked), readings=readings)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a field is fitted to; alike if all digits are: `new world` then loads what it has fitted."""
+
+    digest: bytes
+    readings: Readings = dataclass_field(compare=False)
+    scale: ValueScale
+    extent: Array = dataclass_field(compare=False)
+    kernel_name: str
+    most: int
+
+
+def _digest(readings: Readings, extent: Array) -> bytes:
+    numbers = [readings.sites, readings.values, extent]
+    numbers += [] if readings.noise_variances is None else [readings.noise_variances]
+    shapes = repr([each.shape for each in numbers]).encode()
+    return sha256(shapes + b"".join(np.ascontiguousarray(each).tobytes() for each in numbers)).digest()
+
+
+@lru_cache(maxsize=2)
+@on_one_blas_thread
+def _fitted(asked: _Asked) -> TableField:
+    readings, scale, extent = asked.readings, asked.scale, asked.extent
     known = readings.noise_variances
     noise = None if known is None else scale.noise_to_model(known, readings.values)
     prior = LogNormalPrior.standard(extent, with_noise=noise is None)
-    start = kernel(kernel_name, 0.3 * extent)
+    start = kernel(asked.kernel_name, 0.3 * extent)
     values = scale.to_model(readings.values)
-    subset = _choose(len(values))
+    subset = _choose(len(values), asked.most)
     known_noise = None if noise is None else noise[subset]
     fitted = fit_kernel(start, readings.sites[subset], values[subset], known_noise, prior, stream(0, "model"))
     variances = np.full(len(values), fitted.noise_variance) if noise is None else noise
@@ -238,11 +267,11 @@ def _standardise(readings: Readings, transform: Transform, where: str) -> ValueS
     return ValueScale(transform, float(np.mean(y)), spread if spread > 0 else 1.0)
 
 
-def _choose(n: int) -> NDArray[np.int64]:
+def _choose(n: int, most: int) -> NDArray[np.int64]:
     """Return the readings that hyperparameters are fitted to; the time of a fit is cubic in their number."""
-    if n <= FIT_READINGS:
+    if n <= most:
         return np.arange(n)
-    return np.sort(stream(1, "model").choice(n, FIT_READINGS, replace=False))
+    return np.sort(stream(1, "model").choice(n, most, replace=False))
 
 
 @settings("field")
