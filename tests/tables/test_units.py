@@ -299,6 +299,17 @@ def test_standard_deviations_are_converted_without_the_offset_of_the_values():
         spreads_in(table_of("sd (m)", "2"), "sd (m)", "degC")
 
 
+def test_heights_along_an_axis_of_heights_point_up_and_get_its_unit():
+    cells = {"lat": "47.31", "lon": "8.5{i}", "Altitude (ft)": "1{i}", "v": "{i}"}
+    columns = {name: tuple(cell.format(i=i) for i in range(6)) for name, cell in cells.items()}
+    table = Table(Path("log.csv"), tuple(cells), {"Altitude (ft)": "ft"}, columns, np.arange(2, 8))
+    given = {"lat": "lat", "lon": "lon", "value": "v", "depth": "Altitude (ft)"}
+    points = survey_points(table, **given, upright=Axis("altitude", "m", 0, 100), spacing_m=1.0)
+    assert points.depths.tolist() == [float(Decimal(f"1{i}") * Decimal("0.3048")) for i in range(6)]
+    with pytest.raises(InputError, match="points up"):
+        survey_points(table, **given)
+
+
 # -- degrees -------------------------------------------------------------------------------------------------
 
 WEST = ["Longitude (deg W)", "Longitude (°W)", "longitude_w", "Lon_W", "LonW", "West longitude",
