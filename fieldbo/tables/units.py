@@ -142,7 +142,6 @@ _CASED = {
     "S": "siemens",
     "uS": "microsiemens",
     "µS": "microsiemens",
-    "M": "mole / liter",
 }
 """Units that differ from another only by capitals."""
 

@@ -314,7 +314,7 @@ def test_heights_along_an_axis_of_heights_point_up_and_get_its_unit():
 
 WEST = ["Longitude (deg W)", "Longitude (°W)", "longitude_w", "Lon_W", "LonW", "West longitude",
         "Longitude (W)", "Longitude West", "lon (degrees_west)", "Lon [deg. West]", "LONGITUDE (DEG W)",
-        "W Lon", "Lon deg W"]  # fmt: skip
+        "W Lon", "Lon deg W", "Longitude (West)"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WEST)
@@ -363,6 +363,22 @@ def test_a_header_that_says_south_makes_latitudes_negative():
     with pytest.raises(InputError, match="says N, the header S"):
         read_degrees(table_of(name, "42.9 N"), name, "latitude")
     assert read_degrees(table_of(name, "42.9 S"), name, "latitude").numbers.tolist() == [-42.9]
+
+
+@pytest.mark.parametrize(
+    "name", ["Latitude (North)", "Latitude (N)", "Lat (deg min)", "LATITUDE (DEG)", "Lat (GPS)"]
+)
+def test_what_stands_behind_a_latitude_without_being_a_unit_changes_nothing(name):
+    read = read_degrees(table_of(name, "47 18.6", "47.5"), name, "latitude").numbers
+    np.testing.assert_allclose(read, [47.31, 47.5], rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "name", ["DEPTH (M)", "DEPTH (FT)", "Depth (Ft.)", "DEPTH_FT", "Depth (feet, MSL)", "depth [m]"]
+)
+def test_units_in_capitals_and_with_dots_are_known(name):
+    metres = lengths_of(table_of(name, "10"), name, "depth").numbers.tolist()
+    assert metres == [3.048 if "F" in name.upper() else 10.0]
 
 
 def test_degrees_and_minutes_are_converted_if_the_header_says_so():
