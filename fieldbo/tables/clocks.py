@@ -176,6 +176,16 @@ def _is_fine(cells: Sequence[str], numbers: Array) -> bool:
     return bool(len(steps)) and decimals >= 4 and float(np.median(steps)) < _FINE_STEP
 
 
+def count_day_parts(log: Table, name: str) -> Array | None:
+    """Return the times of day (n,) in seconds of a column that holds parts of a day; None if it does not."""
+    numbers = log.numbers(name)
+    known = numbers[np.isfinite(numbers)]
+    decimals = max((len(cell.partition(".")[2]) for cell in log.cells[name]), default=0)
+    if not len(known) or not ((known >= 0) & (known < 1)).all() or decimals < 4:
+        return None
+    return Conversion(Fraction(_DAY_S)).of(log.cells[name], numbers)
+
+
 # -- GPS weeks -----------------------------------------------------------------------------------------------
 
 _WEEK = re.compile(r"^(gps)?(week|wk|weekno|weeknumber|weeknr|gwk)$")

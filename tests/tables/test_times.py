@@ -187,6 +187,18 @@ def test_a_zone_of_either_column_holds_for_both():
         assert times_in(of_columns(columns), names[0]).seconds.tolist() == [AT]
 
 
+@pytest.mark.parametrize("date", ["46217", "14.07.2026", "20260714", "740177"])
+@pytest.mark.parametrize("clock", ["09:00:00", "0.375000", "09:00"])
+def test_a_date_and_a_time_of_day_of_a_spreadsheet_are_put_together(date, clock):
+    table = table_of(Date=[date] * 2, Time=[clock] * 2)
+    assert times_in(table, "Date").seconds.tolist() == [AT, AT]
+
+
+def test_dates_beside_times_of_day_that_are_not_known_are_a_question():
+    times = times_in(table_of(Date=["14.07.2026"] * 2, Time=["900", "901"]), "Date")
+    assert times.unzoned == "Date holds dates alone, and Time no times of day that are known"
+
+
 def test_compact_dates_and_times_of_day_are_put_together():
     table = table_of(Date=["20260714", "20260714"], Time=["09:00:00", "09:00:01"])
     assert times_in(table, "Date").seconds.tolist() == [AT, AT + 1]
