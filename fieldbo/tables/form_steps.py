@@ -151,10 +151,17 @@ def read_seabird_scans(sheet: Sheet) -> None:
     announced = _stated(sheet, r"^# nvalues = (?P<value>\d+)")
     if announced and int(announced) != len(sheet.rows):
         sheet.notes.append(f"the header announces {announced} scans, the file holds {len(sheet.rows)}")
-    flag, bad = find(sheet, r"^flag$"), _stated(sheet, r"^# bad_flag = (?P<value>\S+)")
-    if flag is None or not bad:
+    flag, stated = find(sheet, r"^flag$"), _stated(sheet, r"^# bad_flag = (?P<value>\S+)")
+    if flag is None or not stated:
         return
-    good = [_float(cell) != float(bad) for cell in sheet.column(flag)]
+    bad = _float(stated)
+    if bad is None:
+        raise InputError(
+            f"bad_flag is {stated!r}",
+            expected="a number such as -9.990e-29",
+            where=f"{sheet.path}, # bad_flag",
+        )
+    good = [_float(cell) != bad for cell in sheet.column(flag)]
     if not all(good):
         lines = [line for (line, _), use in zip(sheet.rows, good, strict=True) if not use]
         listed = ", ".join(map(str, lines[:3])) + (", ..." if len(lines) > 3 else "")
@@ -166,7 +173,7 @@ _SEABIRD_TIMES: dict[str, Callable[[datetime, float], datetime]] = {
     r"^timeJ|^timeSCP": lambda start, days: (
         datetime(start.year, 1, 1, tzinfo=start.tzinfo) + timedelta(days=days - 1)
     ),
-    r"^timeS$": lambda start, seconds: start + timedelta(seconds=seconds),
+    "^timeS$": lambda start, seconds: start + timedelta(seconds=seconds),
     r"^timeM$": lambda start, minutes: start + timedelta(minutes=minutes),
     r"^timeH$": lambda start, hours: start + timedelta(hours=hours),
     r"^timeQ": lambda start, seconds: _2000 + timedelta(seconds=seconds),
@@ -184,14 +191,22 @@ def read_seabird_times(sheet: Sheet) -> None:
     if stated is None:
         return
     in_utc = bool(stated[2]) and ("NMEA" in stated[2] or "UTC" in stated[2])
-    start = datetime.strptime(" ".join(stated[1].split()), _MONTHS).replace(tzinfo=UTC if in_utc else None)
+    try:
+        start = datetime.strptime(" ".join(stated[1].split()), _MONTHS).replace(
+            tzinfo=UTC if in_utc else None
+        )
+    except ValueError:
+        raise InputError(
+            f"start_time is {stated[1]!r}",
+            expected="a time such as Jul 14 2026 09:00:00",
+            where=f"{sheet.path}, # start_time",
+        ) from None
     for pattern, at in _SEABIRD_TIMES.items():
         column = find(sheet, pattern)
         if column is not None:
             numbers = [_float(cell) for cell in sheet.column(column)]
-            sheet.replace(
-                column, ["" if n is None or n in sheet.missing else _iso(at(start, n)) for n in numbers]
-            )
+            known = [None if n in sheet.missing else n for n in numbers]
+            sheet.replace(column, ["" if n is None else _written(at, start, n) for n in known])
             sheet.units[column], sheet.roles[column] = "", "time"
             sheet.notes.append(f"{sheet.names[column]} is written as time; scans began at {stated[1]}")
             return
@@ -203,16 +218,24 @@ def read_seabird_times(sheet: Sheet) -> None:
 
 def _times_of_scans(sheet: Sheet, start: datetime) -> list[str]:
     """Return the times of scans in equal intervals; none if the intervals are not of time."""
-    interval = _stated(sheet, r"^# interval = seconds: (?P<value>\S+)")
+    interval = _float(_stated(sheet, r"^# interval = seconds: (?P<value>\S+)"))
     scan = find(sheet, r"^scan$")
-    if not interval:
+    if interval is None:
         return []
     numbers: Sequence[float | None] = range(1, len(sheet.rows) + 1)
     if scan is not None:
         numbers = [_float(cell) for cell in sheet.column(scan)]
         if find(sheet, r"^nbin$") is not None or any(n is None for n in numbers):
             return []
-    return [_iso(start + timedelta(seconds=float(interval) * ((n or 1) - 1))) for n in numbers]
+    return [_written(_SEABIRD_TIMES["^timeS$"], start, interval * ((n or 1) - 1)) for n in numbers]
+
+
+def _written(at: Callable[[datetime, float], datetime], start: datetime, number: float) -> str:
+    """Return a time that a number of a column stands for; empty if it is beyond all calendars."""
+    try:
+        return _iso(at(start, number))
+    except (OverflowError, ValueError):
+        return ""
 
 
 def _iso(at: datetime) -> str:
@@ -230,7 +253,7 @@ def read_castaway_time(sheet: Sheet) -> None:
         return
     column = find(sheet, r"^Time \(Seconds\)")
     since = [0.0] * len(sheet.rows) if column is None else [_float(c) or 0.0 for c in sheet.column(column)]
-    sheet.add("time", [_iso(start + timedelta(seconds=s)) for s in since], role="time")
+    sheet.add("time", [_written(_SEABIRD_TIMES["^timeS$"], start, s) for s in since], role="time")
     if column is not None:
         sheet.roles[column] = "text"
     what = "that of the cast" if column is None else "that of the cast plus Time (Seconds)"

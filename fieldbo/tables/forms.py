@@ -49,7 +49,8 @@ class Form:
     below : tuple of str
         What the lines below the names hold: units, widths, processing. Empty if that is to be found out.
     named : str
-        What names a column in lines of its own above the table, with groups ``name`` and ``unit``.
+        What names a column in lines of its own above the table, with groups ``name``, ``unit`` and ``at``,
+        its number.
     leading : tuple of str
         The columns at the left that are not named so.
     ends : str
@@ -58,6 +59,8 @@ class Form:
         What comments above the table begin with.
     delimiter : str
         What separates cells, if it is not to be found out; ``"blanks"`` for any number of blanks.
+    column_width : int
+        Characters of a column in which numbers may touch each other; 0 where they don't.
     unit : str
         The unit in a column's name, as a group ``unit``, where it is not written as usual.
     units_stated : str
@@ -90,6 +93,7 @@ class Form:
     ends: str = ""
     comment: str = ""
     delimiter: str = ""
+    column_width: int = 0
     unit: str = ""
     units_stated: str = ""
     no_units: tuple[str, ...] = ()
@@ -101,9 +105,10 @@ class Form:
     notes: tuple[str, ...] = ()
     steps: tuple[Callable[[Sheet], None], ...] = ()
 
-    def fits(self, head: str) -> bool:
-        """Return whether a text that begins with `head` has this form."""
-        return re.search(self.begins, head, re.MULTILINE) is not None
+    def where(self, head: str) -> int | None:
+        """Return where a text that begins with `head` shows this form; None if it does not."""
+        found = re.search(self.begins, head, re.MULTILINE)
+        return None if found is None else found.start()
 
 
 _LATITUDE, _LONGITUDE = r"(?i)^(gps )?lat(itude)?\b", r"(?i)^(gps )?lon(g|gitude)?\b"
@@ -171,9 +176,10 @@ FORMS = (
     Form(
         "Sea-Bird .cnv",
         begins=r"\A\*+ ?.*Data File:|^# name 0 = ",
-        named=r"^# name \d+ = (?P<name>[^:]+):(?P<title>[^\[\n]*(\[(?:[^\],]*,\s*)?(?P<unit>[^\]]*)\])?.*)$",
+        named=r"^# name (?P<at>\d+) = (?P<name>[^:]+):[^\[\n]*(\[(?:[^\],]*,\s*)?(?P<unit>[^\]]*)\])?.*$",
         ends=r"^\*END\*",
         delimiter="blanks",
+        column_width=11,
         roles={
             r"^(lat|latitude)$": "latitude",
             r"^(lon|longitude)$": "longitude",
@@ -191,7 +197,7 @@ FORMS = (
     Form(
         "Sippican MK21",
         begins=r"\A// MK21 EXPORT DATA FILE",
-        named=r"^Field\d+ *: *(?P<name>.*?)(?: \((?P<unit>[^)]*)\))?$",
+        named=r"^Field(?P<at>\d+) *: *(?P<name>.*?)(?: \((?P<unit>[^)]*)\))?$",
         ends=r"^// Data$",
         delimiter="\t",
         roles={r"^Depth": "depth"},
@@ -203,7 +209,7 @@ FORMS = (
     Form(
         "Star-Oddi SeaStar",
         begins=r"\A#B\tCreated:",
-        named=r"^#+\d*\tAxis\t\d+\t(?P<name>[^(\t\n]+)\((?P<unit>[^)\n]*)\)",
+        named=r"^#+\d*\tAxis\t(?P<at>\d+)\t(?P<name>[^(\t\n]+)\((?P<unit>[^)\n]*)\)",
         leading=("record", "time"),
         comment="#",
         delimiter="\t",
@@ -212,7 +218,7 @@ FORMS = (
     Form(
         "Van Essen Diver",
         begins=r"^=+ +BEGINNING OF DATA +=+$",
-        named=r"^\[Channel \d+ from data header\]\n *Identification +=(\d+: )?(?P<name>.+)"
+        named=r"^\[Channel (?P<at>\d+) from data header\]\n *Identification +=(\d+: )?(?P<name>.+)"
         r"\n *Reference level +=\S+ +(?P<unit>.+)$",
         leading=("date", "time"),
         ends=r"^\[Data\]",
@@ -352,7 +358,13 @@ def form_of(text: str) -> Form | None:
     ('Campbell TOA5', None)
     """
     head = text[: 20 * HEAD if text.startswith("*") else HEAD]  # a .cnv file begins with calibrations
-    return next((form for form in FORMS if form.fits(head)), None)
+    found = [(at, i) for i, form in enumerate(FORMS) if (at := form.where(head)) is not None]
+    return FORMS[min(found)[1]] if found else None
+
+
+def other_form_in(text: str, form: Form | None) -> Form | None:
+    """Return a form that lines among the readings of `form` begin; None if they begin no other one."""
+    return next((each for each in FORMS if each is not form and each.where(text) is not None), None)
 
 
 def apply_form(form: Form, sheet: Sheet) -> None:

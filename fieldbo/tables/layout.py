@@ -17,7 +17,7 @@ _SAMPLE = 200
 _FULL = 0.6
 _DIGITS = "0123456789+-. "
 _MOST_LISTED = 6
-_MOST_STATISTICS = 0.8
+_MOST_STATISTICS, _FEW_SHORT = 0.8, 0.05
 _COMPASS = ("n", "se")  # which may be the names of stations
 _MEASURED = ("number", "time", "position")
 _WHERE_OR_WHEN = ("lat", "lon", "time", "date", "depth", "easting", "northing", "zeit", "datum", "x", "y")
@@ -53,6 +53,8 @@ class Sheet:
         Numbers that stand for no value.
     units_line : int
         The line of the units; 0 without one.
+    others : sequence of int
+        Lines among the readings that are no readings.
     """
 
     path: Path
@@ -65,6 +67,7 @@ class Sheet:
     notes: list[str] = field(default_factory=list)
     missing: set[float] = field(default_factory=set)
     units_line: int = 0
+    others: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         self.names = [name.strip() for name in self.names]
@@ -83,6 +86,11 @@ class Sheet:
                     used = i
                     break
         del self.names[used:]
+
+    def rename(self, names: list[str]) -> None:
+        """Give the columns other names, before anything else is known of them."""
+        self.names, self.roles = names, [""] * len(names)
+        self.units = [*self.units, *[""] * len(names)][: len(names)]
 
     def add(self, name: str, cells: Sequence[str], unit: str = "", role: str = "") -> None:
         """Append a column."""
@@ -170,7 +178,17 @@ class Pattern:
     def fits(self, cells: Sequence[str]) -> bool:
         """Return whether a row is a reading: no more text than numbers where most rows have numbers."""
         numbers, texts = self.count(cells)
-        return numbers >= texts
+        return numbers >= texts and (numbers > 0 or len(cells) > min(self.holds, default=-1))
+
+    def agrees(self, cells: Sequence[str]) -> bool:
+        """Return whether a row has numbers, times and positions where most rows have them."""
+        kinds = [(held(cells[i]), kind) for i, kind in self.holds.items() if i < len(cells)]
+        known = [(own, kind) for own, kind in kinds if own != "nothing"]
+        if any("time" in pair and len({*pair}) == 2 for pair in known):
+            return False
+        wrong = sum(own != kind for own, kind in known)
+        is_short = len(cells) < self.width and len(known) < 0.5 * self.usual
+        return 4 * wrong <= len(known) and len(cells) <= self.width and not is_short
 
     def begins(self, cells: Sequence[str]) -> bool:
         """Return whether a row is certainly a reading, so that the names must stand above it."""
@@ -229,10 +247,17 @@ def lay_out(
         if (found := statistic_of(cells))
     ]
     head = [cells for _, cells in rows[under:first]]
-    body = _readings(path, rows[first:], names, head, pattern, notes)
+    body, others = _readings(path, rows[first:], names, head, pattern, notes)
     line, cells = units or (0, [])
     return Sheet(
-        path, list(names[1]), names[0], body, list(map(clean_unit, cells)), notes=notes, units_line=line
+        path,
+        list(names[1]),
+        names[0],
+        body,
+        list(map(clean_unit, cells)),
+        notes=notes,
+        units_line=line,
+        others=others,
     )
 
 
@@ -361,25 +386,36 @@ def _is_kind(kind: str, cells: Sequence[str], pattern: Pattern) -> bool:
 
 def _readings(
     path: Path, rows: Sequence[Row], names: Row, head: Sequence[list[str]], pattern: Pattern, notes: list[str]
-) -> list[Row]:
-    """Return the readings, without repeated headers, rows of statistics and comments, which `notes` list."""
+) -> tuple[list[Row], list[int]]:
+    """Return the readings, and the lines of other rows among them.
+
+    Repeated headers, rows of statistics and comments are left out, and listed in `notes`.
+    """
+    others: list[int] = []
     headers = {tuple(cell.strip() for cell in cells) for cells in (*head, names[1])}
     columns = tuple(cell.strip() for cell in names[1])
     begins = {cells[0] for cells in headers}
     measured = tuple(pattern.holds)
+    nearest = min(measured, default=0)
     kept: list[Row] = []
     left_out: dict[str, list[int]] = {}
     odd: list[Row] = []  # rows that may belong to the header of a further session
     statistics = _statistics(path, rows, pattern)
+    resumed = False  # below a line that is no reading
     for at, (line, cells) in enumerate(rows):
-        plain = cells[0][:1] != "#" and cells[0].strip() not in begins
+        plain = len(cells) > nearest and cells[0][:1] != "#" and cells[0].strip() not in begins
         plain = plain and all(i >= len(cells) or cells[i][:1] in _DIGITS for i in measured)
         label = statistics.get(at)
         if plain and not label and measured:
+            if resumed and not pattern.agrees(cells):
+                raise _other_table(path, line, cells, names)
             kept += _gaps(odd, columns, left_out) if odd else odd
-            odd = []
+            odd, resumed = [], False
             kept.append((line, cells))
-        elif label:
+            continue
+        resumed = True
+        others.append(line)
+        if label:
             left_out.setdefault(label, []).append(line)
         elif tuple(cell.strip() for cell in cells) in headers:
             if tuple(cell.strip() for cell in cells) == columns:
@@ -395,16 +431,30 @@ def _readings(
             kept.append((line, cells))
         else:
             if _is_other_header(cells, rows[at + 1 : at + 4], pattern):
-                raise InputError(
-                    f"another table begins in line {line}: {', '.join(cells[:6])}",
-                    expected=f"the columns of line {names[0]} in all rows ({', '.join(columns[:6])})",
-                    where=f"{path}, line {line}",
-                    fix="put each table into a file of its own",
-                )
+                raise _other_table(path, line, cells, names)
             odd.append((line, cells))
     kept += _gaps(odd, columns, left_out)
+    kept = _whole(kept, len(columns), left_out)
     notes += [f"left out: {what} ({_lines(lines)})" for what, lines in left_out.items()]
-    return kept
+    return kept, others
+
+
+def _other_table(path: Path, line: int, cells: Sequence[str], names: Row) -> InputError:
+    return InputError(
+        f"another table begins in line {line}: {', '.join(cells[:6])}",
+        expected=f"the columns of line {names[0]} in all rows ({', '.join(names[1][:6])})",
+        where=f"{path}, line {line}",
+        fix="put each table into a file of its own",
+    )
+
+
+def _whole(rows: list[Row], width: int, left_out: dict[str, list[int]]) -> list[Row]:
+    """Return rows without the few that a logger cut off, and whose last number may not be whole."""
+    short = {line for line, cells in rows if len(cells) < width and cells[-1].strip()}
+    if not 0 < len(short) <= _FEW_SHORT * len(rows):
+        return rows
+    left_out["lines that are cut off"] = sorted(short)
+    return [row for row in rows if row[0] not in short]
 
 
 def _gaps(odd: Sequence[Row], columns: Sequence[str], left_out: dict[str, list[int]]) -> list[Row]:

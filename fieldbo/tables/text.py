@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fieldbo.errors import InputError
+from fieldbo.errors import InputError, counted
 from fieldbo.tables.cells import is_number
 from fieldbo.tables.decoding import decoded
-from fieldbo.tables.forms import PLAIN, VUSITU, Form, apply_form, form_of
+from fieldbo.tables.forms import PLAIN, VUSITU, Form, apply_form, form_of, other_form_in
 from fieldbo.tables.layout import Sheet, lay_out, names_between_blanks
 from fieldbo.tables.no_tables import refuse_no_table, refuse_prose
 from fieldbo.tables.quantities import choose_quantity
@@ -147,28 +147,48 @@ def _read_table(path: Path, text: str, form: Form | None) -> Sheet:
     if form and form.header:
         below = form.header[2:]
         rows = rows[form.header.index("names") :]
-    top = _names_above(form, lines[:start], rows, delimiter)
-    if not rows:
+    top = _names_above(path, form, lines[:start], rows, delimiter)
+    if not rows or (top is not None and not top[1]):
         raise InputError(
             "the file ends within its header", expected=f"the header of {name} and readings", where=str(path)
         )
     sheet = lay_out(path, rows, below, name, top)
+    _check_forms(sheet, lines, form)
+    if form and form.column_width:
+        _check_width(sheet, lines, form.column_width)
     if delimiter is None and top is None:
-        sheet.names = names_between_blanks(path, sheet, lines[sheet.line - 1])
-        sheet.units = (sheet.units + [""] * len(sheet.names))[: len(sheet.names)]
-        sheet.roles = [""] * len(sheet.names)
+        sheet.rename(names_between_blanks(path, sheet, lines[sheet.line - 1]))
     sheet.above = "\n".join(lines[: start if form and form.named else sheet.line - 1])
     sheet.notes[:0] = notes
-    if top is not None and sheet.names == [cell.strip() for cell in top[1]] and not (form and form.named):
-        sheet.notes.append("the last comment line holds the column names")
-    elif form is None and rows[0][0] < sheet.line:
-        first = rows[0][0]
-        sheet.notes.append(f"lines {first} to {sheet.line - 1} above the column names are left out")
+    if form is None:
+        sheet.notes += _about_names(sheet, rows[0][0], in_comment=top is not None)
     if delimiter != "," or '"' in text:
         sheet.rows, commas = with_points(path, sheet.rows, delimiter)
         if commas:
             sheet.notes.append("decimal commas are read as points")
     return sheet
+
+
+def _about_names(sheet: Sheet, first: int, *, in_comment: bool) -> list[str]:
+    """Return a note on where the names stand, if that is not the first line that is no comment."""
+    if in_comment:
+        return ["the last comment line holds the column names"]
+    if first < sheet.line:
+        return [f"lines {first} to {sheet.line - 1} above the column names are left out"]
+    return []
+
+
+def _check_forms(sheet: Sheet, lines: Sequence[str], form: Form | None) -> None:
+    """Raise an `InputError` if what stands among the readings begins a file of another form."""
+    among = "\n".join(lines[line - 1] for line in sheet.others)
+    other = other_form_in(among, form) if among else None
+    if other is not None:
+        raise InputError(
+            f"two files seem to be in one: {form.name if form else 'a table'} and {other.name}",
+            expected="one table",
+            where=f"{sheet.path}, line {sheet.others[0]} and below",
+            fix="put each table into a file of its own",
+        )
 
 
 def _find_start(path: Path, lines: Sequence[str], form: Form | None) -> int:
@@ -194,11 +214,19 @@ def _find_start(path: Path, lines: Sequence[str], form: Form | None) -> int:
 
 
 def _names_above(
-    form: Form | None, above: Sequence[str], rows: Sequence[Row], delimiter: str | None
+    path: Path, form: Form | None, above: Sequence[str], rows: Sequence[Row], delimiter: str | None
 ) -> Row | None:
     """Return the names if they stand above the table: in a line each, or in the last comment."""
     if form and form.named:
-        found = re.finditer(form.named, "\n".join(above), re.MULTILINE)
+        found = list(re.finditer(form.named, "\n".join(above), re.MULTILINE))
+        numbers = [int(each["at"]) for each in found if "at" in each.groupdict()]
+        if numbers and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+            raise InputError(
+                "columns are named in another order, or some are missing",
+                expected=f"columns {numbers[0]}, {numbers[0] + 1}, ... one after the other",
+                where=f"{path}, line {len(above)} and above",
+                fix="export the file again",
+            )
         return len(above), [*form.leading, *(each["name"].strip() for each in found)]
     comment = next((line for line in reversed(above) if line.strip()), "")
     if form is not None or not comment.lstrip().startswith(_COMMENTS):
@@ -210,11 +238,39 @@ def _names_above(
     return (len(above), cells[0][1]) if cells and len(cells[0][1]) == len(rows[0][1]) else None
 
 
+def _check_width(sheet: Sheet, lines: Sequence[str], width: int) -> None:
+    """Split rows whose numbers touch each other by the width of columns.
+
+    Raises
+    ------
+    InputError
+        A row has fewer or more cells than there are columns.
+    """
+    n = len(sheet.names)
+    for at, (line, cells) in enumerate(sheet.rows):
+        if len(cells) == n:
+            continue
+        text = lines[line - 1].rstrip()
+        pieces = [text[i : i + width].strip() for i in range(0, len(text), width)]
+        if len(pieces) != n or not all(map(is_number, pieces)):
+            raise InputError(
+                f"the line has {counted(len(cells), 'cell')}",
+                expected=f"{n}, one per column ({', '.join(sheet.names)})",
+                where=f"{sheet.path}, line {line}",
+                fix="export the file again",
+            )
+        sheet.rows[at] = line, pieces
+
+
 def _leave_cut_line_out(rows: list[Row]) -> list[str]:
     """Remove the last row if the file ends within it, and return a note on it."""
-    usual = [len(cells) for _, cells in rows[-6:-1]]
+    usual = [cells for _, cells in rows[-12:-1]]
     line, cells = rows[-1]
-    if len(usual) < 3 or len(cells) >= min(usual) or not cells[-1].strip():
+    if len(usual) < 3 or not cells[-1].strip():
+        return []
+    decimals = {len(row[-1].strip().partition(".")[2]) for row in usual if is_number(row[-1])}
+    fewer = len(decimals) == 1 and len(cells[-1].strip().partition(".")[2]) < min(decimals)
+    if len(cells) >= min(map(len, usual)) and not fewer:
         return []
     rows.pop()
     return [f"the file ends within line {line}, which is left out"]

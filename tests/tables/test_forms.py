@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fieldbo.errors import InputError
 from fieldbo.tables.forms import FORMS
@@ -635,7 +637,55 @@ def test_a_line_that_was_cut_off_is_left_out_and_named():
     assert "the file ends within line 14, which is left out" in table.notes
 
 
-def test_two_forms_in_one_file_are_refused():
-    one, two = toa5()[0].read_text(), erddap()[0].read_text()
-    with pytest.raises(InputError, match=r"another table begins in line|the line has"):
-        open_table(write(one + two))
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(toa5, erddap), (korexo, hobo), (korexo, vusitu_csv), (erddap, korexo), (hobo, toa5), (vusitu_csv, hobo),
+     (rdb, odv), (castaway, erddap_p), (prodss, korexo), (seabird, toa5)],
+)  # fmt: skip
+def test_two_forms_in_one_file_are_refused(first, second):
+    def text(form):
+        content = form()[0].read_bytes()
+        return content.decode("utf-16" if content[:2] == b"\xff\xfe" else "utf-8-sig")
+
+    with pytest.raises(InputError, match=r"another table begins|two files seem to be in one|the line has"):
+        open_table(write(text(first) + text(second)))
+
+
+def test_columns_that_are_named_out_of_order_are_refused():
+    text = "\r\n".join(line for line in cnv().split("\r\n") if not line.startswith("# name 1 ="))
+    with pytest.raises(InputError, match="named in another order, or some are missing"):
+        open_table(write(text, "lake.cnv"))
+
+
+def test_numbers_that_touch_each_other_are_split_by_the_width_of_columns():
+    head = cnv(names=(), positions=False).split("*END*")[0] + "*END*\r\n"
+    rows = [
+        "".join(f"{cell:>11}" for cell in row)
+        for row in zip(TEMP, ["-9.9900e-29"] * N, ["0.000e+00"] * N, strict=True)
+    ]
+    table = open_table(write(head + "\r\n".join(rows) + "\r\n", "lake.cnv"))
+    assert readings(table, "t090C") == numbers(TEMP)
+    assert set(table.cells["flECO-AFL"]) == {"-9.9900e-29"}
+    with pytest.raises(InputError, match="the line has 2 cells"):
+        open_table(write(head + "\r\n".join([*rows, " 18.000 6.2", rows[0]]) + "\r\n", "lake.cnv"))
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["delete", "twice", "cut", "mark"])), max_size=4)
+)
+@pytest.mark.parametrize("form", [korexo, hobo, toa5, seabird, rdb, odv, vusitu_html])
+def test_a_form_with_changed_lines_is_read_or_refused(form, changes):
+    path = form()[0]
+    content = path.read_bytes()
+    encoding = "utf-16" if content[:2] == b"\xff\xfe" else "utf-8"
+    changed = content.decode(encoding).split("\n")
+    for at, what in changes:
+        line = changed[at % len(changed)]
+        new = {"delete": [], "twice": [line, line], "cut": [line[: at // 2]], "mark": [line + '"']}[what]
+        changed[at % len(changed) : at % len(changed) + 1] = new or [""]
+    path.write_bytes("\n".join(changed).encode(encoding))
+    try:
+        assert len(open_table(path)) > 0
+    except InputError:
+        return

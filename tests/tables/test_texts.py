@@ -138,6 +138,20 @@ def test_two_lines_of_names_are_put_together():
     assert "lines 1 and 2 hold the column names" in table.notes
 
 
+def test_a_line_that_a_logger_cut_off_between_sessions_is_left_out_and_named():
+    rows = [[*row[:-1], f"{value}.5"] for row in ROWS for value in (3, 4, 5)]
+    rows[20] = rows[20][:3]
+    table = table_of(NAMES, *rows)
+    assert len(table) == len(rows) - 1
+    assert "left out: lines that are cut off (line 22)" in table.notes
+
+
+def test_a_last_number_with_fewer_decimals_than_all_others_is_cut_off():
+    table = table_of(NAMES, *ROWS[:-1], [*ROWS[-1][:-1], "31.0"], end="")
+    assert "the file ends within line 16, which is left out" in table.notes
+    assert len(table_of(NAMES, *ROWS, end="")) == N
+
+
 # -- quotes and decimal signs ---------------------------------------------------------------------------
 
 
