@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.axes import Axis, is_depth, is_height
@@ -18,15 +19,16 @@ from fieldbo.domain.domain import Domain
 from fieldbo.domain.georeference import WGS84, Georeference, reprojected
 from fieldbo.errors import InputError
 from fieldbo.mission.schema import PriorFile
-from fieldbo.tables.cleaning import SuspectReadingsError
+from fieldbo.tables.cleaning import SuspectReadingsError, clean, find_suspects
 from fieldbo.tables.columns import describe_columns
 from fieldbo.tables.joining import GAP_S
 from fieldbo.tables.marks import sentinel_doubts
-from fieldbo.tables.measures import along
+from fieldbo.tables.measures import along, spreads_in, values_in
 from fieldbo.tables.pooling import MOST_READINGS
 from fieldbo.tables.readings import read_readings
 from fieldbo.tables.source import Opening
 from fieldbo.tables.survey import SurveyPoints, survey_points
+from fieldbo.tables.suspects import Track
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import IN_UTC, Times, column_of_time, times_in, times_of
 from fieldbo.tables.units import bare
@@ -89,7 +91,7 @@ def _read(path: Path, content: PriorFile, world: World, track: Path | None) -> E
     value, age = _find_value(log, content, world), _find_named(log, "age_days")
     noise = _given(log, content, "noise") or _find_named(log, "noise_sd")
     time, undated = _find_time(log, content, {*found.columns, value, age})
-    names = _Names(value, noise, time, age)
+    names = _Names(value, noise, time, age, world.quantity.unit)
     read = _read_table if found.kind == "axes" else _read_log
     points = read(log, found, names, content, world.domain)
     _check_doubts(points, log, content)
@@ -144,9 +146,9 @@ def _check_doubts(points: SurveyPoints, log: Table, content: PriorFile) -> None:
     if points.undecided and content.age_days is None:
         raise InputError(
             points.undecided,
-            expected="dates that can be read in one way, such as 2026-08-05",
+            expected="times that can be read in one way, such as 2026-08-05T10:00:00+02:00",
             where=str(log.path),
-            fix="write the dates so, or give the age of all readings with --set prior.age_days=1",
+            fix="write them so, or give the age of all readings with --set prior.age_days=1",
         )
 
 
@@ -163,12 +165,13 @@ class _Found(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """The columns of everything else."""
+    """The columns of everything else, and the unit of the world's quantity, which the values get."""
 
     value: str
     noise: str | None
     time: str | None
     age: str | None
+    unit: str
 
 
 def _read_log(log: Table, found: _Found, names: _Names, content: PriorFile, domain: Domain) -> SurveyPoints:
@@ -180,7 +183,9 @@ def _read_log(log: Table, found: _Found, names: _Names, content: PriorFile, doma
         log,
         **where,
         depth=found.depth,
+        upright=domain.axes[upright[0]] if upright else None,
         value=names.value,
+        value_unit=names.unit,
         time=names.time,
         noise_sd=names.noise,
         channels=() if names.age is None else (names.age,),
@@ -223,22 +228,65 @@ def _read_table(log: Table, found: _Found, names: _Names, content: PriorFile, do
         )
     if not kept.any():
         raise InputError("every reading failed", expected="at least one value", where=str(log.path))
+    values = values_in(log, names.value, names.unit)
+    noise = None if names.noise is None else spreads_in(log, names.noise, names.unit)
     axes = [along(log, column, axis) for column, axis in zip(found.columns, domain.axes, strict=True)]
     clock, about_time = _read_times(log, names.time)
+    positions = np.column_stack([axis.numbers for axis in axes])
+    cleaned: list[str] = []
+    if (names.noise, names.age) != ("noise_sd", "age_days"):  # else a run's copy of what was tested before
+        kept[kept], cleaned = _test(
+            log, positions[kept], values.numbers[kept], kept, names.value, content, domain
+        )
     return SurveyPoints(
-        positions=np.column_stack([axis.numbers for axis in axes])[kept],
-        values=table.values[kept],
+        positions=positions[kept],
+        values=values.numbers[kept],
         times=None if clock is None else clock.seconds[kept],
         depths=None,
         channels={name: channel[kept] for name, channel in table.channels.items()},
-        noise_sd=None if names.noise is None else log.numbers(names.noise)[kept],
+        noise_sd=None if noise is None else noise.numbers[kept],
         counts=np.ones(int(kept.sum()), dtype=np.int64),
         lines=tuple(log.lines[kept].tolist()),
-        notes=(*log.notes, *(note for axis in axes for note in axis.notes), *about_time),
+        notes=(
+            *log.notes,
+            *(note for each in (*axes, values) for note in each.notes),
+            *about_time,
+            *cleaned,
+        ),
         doubts=tuple(sentinel_doubts(table.values, names.value, log.missing)),
         dated=clock is not None and clock.absolute,
-        undecided="" if clock is None else clock.undecided,
+        undecided="" if clock is None else clock.undecided or clock.unzoned,
     )
+
+
+def _test(
+    log: Table,
+    positions: Array,
+    values: Array,
+    rows: NDArray[np.bool_],
+    value: str,
+    content: PriorFile,
+    domain: Domain,
+) -> tuple[NDArray[np.bool_], list[str]]:
+    """Return which of some rows (n,) of a table are kept of those that look wrong, and notes.
+
+    Only in space do neighbours tell: settings of a cell have none.
+    """
+    horizontal, upright = _directions(domain)
+    spatial = len(horizontal) <= 2 and len(upright) <= 1 and all(axis.unit == "m" for axis in domain.axes)
+    if not spatial:
+        return np.ones(len(values), dtype=bool), []
+    metres = np.zeros((len(values), 2))
+    metres[:, : len(horizontal)] = positions[:, horizontal]
+    depths = positions[:, upright[0]] if upright and is_depth(domain.axes[upright[0]].name) else None
+    suspects = find_suspects(
+        Track(metres, values, log.lines[rows], depths=depths),
+        value,
+        unit=log.units.get(value, ""),
+        low=content.low,
+        high=content.high,
+    )
+    return clean(suspects, len(values), content.cleaning, log, 1)
 
 
 def _find_positions(log: Table, content: PriorFile, domain: Domain) -> _Found:

@@ -118,10 +118,20 @@ def _parse_shape(feature: Any, number: int, path: Path, margin: float | None, fi
             f"the feature is a {what}", expected="a Polygon or MultiPolygon", where=where, fix=fix
         )
     areas = [part for part in parts if isinstance(part, shapely.Polygon)]
-    _check_valid(areas[0] if len(areas) == 1 else shapely.MultiPolygon(areas), where)
     around_marks = [around(mark, margin, WGS84) for mark in marks if margin is not None]
     turned = [unrolled(area, where, where) for area in (*areas, *around_marks)]
-    return Shape(name, turned[0] if len(turned) == 1 else union_of(turned))
+    for area in turned:  # across 180 degrees, edges cross unless longitudes are continuous
+        _check_valid(area, where)
+    return Shape(name, _together(turned))
+
+
+def _together(areas: list[Region]) -> Region:
+    """Return areas as one, as they are if they are apart."""
+    if len(areas) == 1:
+        return areas[0]
+    parts = [part for area in areas for part in shapely.get_parts(area)]
+    whole = shapely.MultiPolygon(parts)
+    return whole if whole.is_valid else union_of(parts)
 
 
 def _place(shape: Shape, number: int, path: Path, crs: str) -> Shape:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from fieldbo.tables.suspects import (
     suspects_at,
 )
 from fieldbo.tables.table import Table
+from fieldbo.tables.units import Conversion, bare, conversion, unit_of
 
 Cleaning = Literal["ask", "clean", "keep"]
 
@@ -153,28 +155,26 @@ def clean(
 
 # -- impossible values ------------------------------------------------------------------------------------
 
-_TEMPERATURES = {
-    **dict.fromkeys(("", "c", "°c", "degc", "deg c", "celsius", "degrees_c", "degree_celsius"), (-5.0, 60.0)),
-    **dict.fromkeys(("k", "degk", "kelvin"), (268.0, 333.0)),
-    **dict.fromkeys(("f", "°f", "degf", "deg f", "fahrenheit"), (23.0, 140.0)),
+_KNOWN: dict[frozenset[str], dict[str, tuple[float, float]]] = {
+    frozenset({"ph"}): {"pH": (0.0, 14.0)},
+    frozenset({"temp", "temperature", "sst", "wtemp", "watertemp", "temperatur"}): {"degC": (-5.0, 60.0)},
+    frozenset({"salinity", "sal", "psal", "salinität"}): {
+        "psu": (0.0, 50.0),
+        "ppt": (0.0, 50.0),
+        "g/kg": (0.0, 50.0),
+    },
+    frozenset({"saturation"}): {"%": (0.0, 300.0)},
+    frozenset({"do", "odo", "oxygen", "doxy", "sauerstoff"}): {
+        "mg/l": (0.0, 30.0),
+        "ppm": (0.0, 30.0),
+        "ml/l": (0.0, 21.0),
+        "umol/l": (0.0, 940.0),
+        "umol/kg": (0.0, 940.0),
+        "%": (0.0, 300.0),
+    },
 }
-_OXYGEN = {
-    **dict.fromkeys(("", "mg/l", "mg l-1", "mg.l-1", "ppm", "g/m3", "g m-3"), (0.0, 30.0)),
-    **dict.fromkeys(("ml/l",), (0.0, 21.0)),
-    **dict.fromkeys(("umol/l", "µmol/l", "μmol/l", "umol/kg", "µmol/kg", "μmol/kg", "mmol/m3"), (0.0, 940.0)),
-    **dict.fromkeys(("%", "% sat", "%sat", "percent"), (0.0, 300.0)),
-}
-_SALINITIES = dict.fromkeys(("", "1", "1e-3", "psu", "ppt", "pss", "pss-78", "g/kg", "‰"), (0.0, 50.0))
-_PH = dict.fromkeys(("", "1", "ph", "ph units", "units"), (0.0, 14.0))
-_SATURATION = dict.fromkeys(("", "%", "% sat", "%sat", "percent"), (0.0, 300.0))
+"""Limits of quantities by words of their names, in each unit; a column without a unit has the first."""
 
-_KNOWN: tuple[tuple[frozenset[str], Mapping[str, tuple[float, float]]], ...] = (
-    (frozenset({"ph"}), _PH),
-    (frozenset({"temp", "temperature", "sst", "wtemp", "watertemp", "temperatur"}), _TEMPERATURES),
-    (frozenset({"salinity", "sal", "psal", "salinität"}), _SALINITIES),
-    (frozenset({"saturation"}), _SATURATION),
-    (frozenset({"do", "odo", "oxygen", "doxy", "sauerstoff"}), _OXYGEN),
-)
 _SLACK = 0.01
 """Fraction of the possible range by which a sensor that is a little off may leave it."""
 
@@ -186,15 +186,22 @@ def limits_of(column: str, unit: str = "") -> tuple[float, float] | None:
     --------
     >>> limits_of("pH"), limits_of("Water_Temp", "degC"), limits_of("Temp (°C)"), limits_of("zinc", "mg/l")
     ((0.0, 14.0), (-5.0, 60.0), (-5.0, 60.0), None)
-    >>> limits_of("ODO (% sat)", "% sat"), limits_of("temp", "counts")
-    ((0.0, 300.0), None)
+    >>> limits_of("ODO (% sat)"), limits_of("temp", "degF"), limits_of("temp", "counts")
+    ((0.0, 300.0), (23.0, 140.0), None)
     """
-    name = re.sub(r"[(\[{<].*", "", column)
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    words = set(re.split(r"[^a-zäöüß]+", f"{name} {apart}".lower()))
-    bracket = re.search(r"[(\[{<]\s*(.*?)\s*[)\]}>]", column)
-    unit = (unit or (bracket[1] if bracket else "")).strip().lower()
-    return next((limits.get(unit) for names, limits in _KNOWN if names & words), None)
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", bare(column))
+    words = set(re.split(r"[^a-zäöüß]+", f"{bare(column)} {apart}".lower()))
+    known = next((limits for names, limits in _KNOWN.items() if names & words), {})
+    unit = unit or unit_of(column) or ""
+    changes = {base: conversion(unit, base) if unit else Conversion(Fraction(1)) for base in known}
+    same = [base for base, change in changes.items() if change == Conversion(Fraction(1))]
+    # A percentage is no volume per volume, though its dimensions are the same: others only become the first.
+    base = next(iter([*same, *known]), "")
+    change = changes.get(base)
+    if change is None:
+        return None
+    low, high = ((Fraction(limit) - change.offset) / change.factor for limit in known[base])
+    return float(low), float(high)
 
 
 def _find_impossible(

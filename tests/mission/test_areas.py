@@ -12,6 +12,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 from pyproj import Geod
 
+from fieldbo.domain.georeference import reprojected
 from fieldbo.errors import InputError
 from fieldbo.mission.areas import around, find_pieces, joined, unrolled
 from fieldbo.mission.layers import read_layer
@@ -391,3 +392,14 @@ def test_overlapping_and_touching_parts_of_a_zone_count_once():
     assert area.equals(shapely.union_all(parts))
     zones = as_obstacles([Shape("z", area)])
     assert shapely.union_all([zone.polygon for zone in zones]).equals(area)
+
+
+def test_areas_of_a_world_keep_their_corners_to_the_last_bit(tmp_path):
+    two = shapely.MultiPolygon([box(8.0), box(8.1)])
+    crossing = shapely.MultiPolygon([box(8.0), shapely.box(8.0005, 47.0, 8.002, 47.001)])
+    write(tmp_path / "z.geojson", feature(two), feature(box(8.3)), feature(crossing))
+    multi, single, union = (shape.area for shape in read_shapes(tmp_path / "z.geojson", UTM))
+    for area, raw in ((multi, two), (single, box(8.3))):
+        expected = reprojected(shapely.get_coordinates(raw), "EPSG:4326", UTM)
+        assert np.array_equal(shapely.get_coordinates(area), expected)
+    assert isinstance(union, shapely.Polygon)

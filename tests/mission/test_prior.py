@@ -212,6 +212,24 @@ def test_noise_grows_by_the_change_per_day_like_a_random_walk():
     np.testing.assert_allclose(prior_in("age_days = 4").noise_sds, 0.1)
 
 
+def test_earlier_readings_are_tested_against_each_other():
+    rows = [f"{x},{y},{x + y + 0.01 * (x * y % 3):.2f}" for y in range(0, 11, 2) for x in range(0, 11, 2)]
+    rows[16] = "8,4,99"
+    text = "\n".join(["x,y,level", *rows])
+    with pytest.raises(InputError, match="1 of 36 readings look wrong") as caught:
+        prior_in("age_days = 1", text)
+    assert "line 18: level 99, a spike" in str(caught.value)
+    assert 'cleaning = "clean" in [prior]' in str(caught.value)
+    cleaned = prior_in('age_days = 1\ncleaning = "clean"', text)
+    kept = prior_in('age_days = 1\ncleaning = "keep"', text)
+    assert (len(cleaned.values), len(kept.values)) == (35, 36)
+
+
+def test_what_a_run_keeps_of_its_earlier_readings_is_not_asked_about_again():
+    rows = [f"{x},{y},{99 if (x, y) == (8, 4) else x + y},0.1,1" for y in range(11) for x in range(11)]
+    assert len(prior_in("", "\n".join(["x,y,value,noise_sd,age_days", *rows])).values) == 121
+
+
 def test_a_noise_column_takes_precedence():
     rows = "x,y,value,noise_sd\n0,0,1,0.5\n5,5,2,0\n"
     assert prior_in("noise_sd = 3", rows).noise_sds.tolist() == [0.5, 0.0]
@@ -223,6 +241,11 @@ def test_a_noise_column_takes_precedence():
         (["2026-07-01T08:00:00Z", "2026-06-30T08:00:00Z"], "2026-07-02T08:00:00Z", [1, 2]),
         (["2026-07-01T08:00:00", "2026-07-01 20:00"], "2026-07-02T08:00:00", [1, 0.5]),  # naive: UTC
         (["2026-07-01T10:00:00+02:00", "2026-07-01T08:00:00Z"], "2026-07-02T08:00:00", [1, 1]),
+        # as GDAL, QGIS and spreadsheets write them
+        (["2026/07/01 08:00:00+00", "2026/06/30 08:00:00.000+00"], "2026-07-02T08:00:00Z", [1, 2]),
+        (["01.07.2026 10:00:00+02:00", "30.06.2026 10:00:00+02:00"], "2026-07-02T08:00:00Z", [1, 2]),
+        (["01.07.2026 08:00:00", "30.06.2026 08:00:00"], "2026-07-02T08:00:00Z", [1, 2]),
+        (["1782892800", "1782806400"], "2026-07-02T08:00:00Z", [1, 2]),
         # the hour that clocks in Zurich show twice, and the one that they skip
         (
             ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"],
@@ -238,6 +261,18 @@ def test_ages_follow_from_times_with_their_offsets(times, at, days, quote):
     prior = prior_in(f"per_day = 1\nat = {quote}{at}{quote}", rows)
     np.testing.assert_allclose(prior.ages_days, days)
     np.testing.assert_allclose(prior.noise_sds, np.sqrt(0.01 + np.array(days)))
+
+
+def test_a_date_that_can_be_read_in_two_ways_is_asked_about_unless_the_age_is_given():
+    rows = "x,y,value,time\n0,0,1,04/07/2026 10:00\n5,5,2,04/07/2026 11:00\n"
+    with pytest.raises(InputError, match="may be 7 April 2026"):
+        prior_in("at = 2026-07-30T00:00:00Z", rows)
+    assert prior_in("age_days = 3", rows).ages_days.tolist() == [3.0, 3.0]
+
+
+def test_positions_in_feet_below_the_axes_names_are_converted():
+    rows = "x,y,value\nft,ft,mg/l\n0,10,1\n3.28,5,2\n1,1,3\n"
+    assert prior_in("age_days = 3", rows).sites[1].tolist() == [0.999744, 1.524]
 
 
 def test_without_at_a_mission_begins_now():
