@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from fieldbo.tables import form_steps as steps
 from fieldbo.tables.cells import is_number
-from fieldbo.tables.layout import Sheet
+from fieldbo.tables.sheet import Sheet
 
 _NO_UNIT = ("none", "unitless", "-", "n/a")
 HEAD = 8_000
