@@ -487,3 +487,32 @@ def test_readings_that_look_wrong_are_asked_about_by_line(command):
     assert cleaned.values.max() < 0.3 < kept.values.max()
     assert any("look" in note and "32" in note for note in cleaned.notes)
     assert prior_of(high=1.0).values.max() < 0.3
+
+
+@pytest.mark.parametrize(
+    ("unit", "factor", "noted"),
+    [
+        ("ug/l", 1, False),
+        ("µg/L", 1, False),
+        ("mg m-3", 1, False),
+        ("mg/l", 1000, True),
+        ("counts", 1, False),
+    ],
+)
+@FORMS
+def test_values_are_converted_to_the_unit_of_the_world(form, unit, factor, noted):
+    form(noise_sd=[0.01] * 3)
+    write("log.csv", Path("log.csv").read_text().replace("chl", f"chl ({unit})"))
+    prior = prior_of()
+    assert prior.values == pytest.approx(np.array([0.1, 0.2, 0.3]) * factor, rel=1e-12)
+    assert prior.noise_sds == pytest.approx([0.01 * factor] * 3, rel=1e-12)
+    assert any("is converted from mg/l to ug/l" in note for note in prior.notes) == noted
+
+
+@FORMS
+def test_values_in_another_kind_of_unit_are_refused(form):
+    form()
+    write("log.csv", Path("log.csv").read_text().replace("chl", "chl (degC)"))
+    with pytest.raises(InputError, match="the unit of column chl") as raised:
+        prior_of()
+    assert "ug/l, the unit of chl in the world" in raised.value.expected
