@@ -46,7 +46,7 @@ _TIME = frozenset(
 )
 _COUNT = frozenset(
     {*("id", "index", "idx", "no", "nr", "num", "record", "row", "sample", "scan", "seq", "station")}
-    | {*("rn", "obs", "rec", "recno", "number", "ensemble")}
+    | {*("rn", "obs", "rec", "recno", "number", "ensemble", "point")}
 )
 _FLAG = frozenset(
     {"flag", "flags", "qc", "qf", "qa", "quality", "status", "remark", "grade", "error", "errors"}

@@ -187,7 +187,7 @@ def stated_unit(table: Table, name: str) -> str | None:
     stated, in_name = table.units.get(name), unit_of(name)
     if stated is None or is_plain(stated):
         return None
-    if in_name not in (None, stated) and is_known(in_name) and is_known(stated):
+    if in_name is not None and len(in_name) > 1 and is_known(in_name) and is_known(stated):
         change = conversion(in_name, stated)
         if change is None or not change.is_none:
             raise InputError(

@@ -417,6 +417,8 @@ def _ends_a_name(text: str, before: str) -> bool:
     """Return whether a text is a unit at the end of a name, rather than one of its words."""
     folded = _fold(_fold_signs(text))
     if len(folded) == 1 and folded not in "%°":
+        if text == "M" and before.upper() != before:
+            return False  # Temp_M: a mean
         return folded in _SINGLE and _SINGLE[folded].search(before) is not None
     if folded in _WORDS or folded.isdigit() or not folded.strip("-'"):
         return False

@@ -87,6 +87,8 @@ HEADERS = [
     ("chl_a", "chl_a", None, None),
     ("phase_s", "phase_s", None, None),
     ("time_in", "time_in", None, None),
+    ("Temp_M", "Temp_M", None, None),
+    ("DEPTH_M", "DEPTH_M", "M", "meter"),
     ("N2O (nmol L-1)", "N2O", "nmol L-1", "nanomole / liter"),
     ("Abundance (cells/mL)", "Abundance", "cells/mL", "cell / milliliter"),
 ]  # fmt: skip
@@ -255,6 +257,7 @@ def test_a_column_along_an_axis_takes_the_unit_of_the_axis():
 def test_a_name_and_a_line_of_units_that_differ_are_refused():
     with pytest.raises(InputError, match=r"column 'depth_ft' states the unit ft, the line of units m"):
         lengths_of(table_of("depth_ft", "3", unit="m"), "depth_ft", "depth")
+    assert values_in(table_of("Turb_M", "3", unit="NTU"), "Turb_M", "NTU").numbers.tolist() == [3.0]
     assert lengths_of(table_of("depth_ft", "10", unit="feet"), "depth_ft", "depth").numbers.tolist() == [
         3.048
     ]
