@@ -52,7 +52,7 @@ def sentinel_doubts(values: Array, name: str, known: Sequence[float] = ()) -> li
     """
     numbers, counts = np.unique(values[np.isfinite(values)], return_counts=True)
     wild = (np.abs(numbers) >= _HUGE) | _is_tiny(numbers)
-    usual = wild | np.array([_is_mark(number) for number in numbers], dtype=bool)
+    usual = wild | np.array([is_mark(number) for number in numbers], dtype=bool)
     real = numbers[~usual]
     if not len(real):
         return []
@@ -70,7 +70,8 @@ def sentinel_doubts(values: Array, name: str, known: Sequence[float] = ()) -> li
     ]
 
 
-def _is_mark(number: float) -> bool:
+def is_mark(number: float) -> bool:
+    """Return whether a number is a usual mark of no value."""
     return number in _OTHERS or _NINES.fullmatch(f"{number:.10g}") is not None
 
 

@@ -12,6 +12,7 @@ from fieldbo.tables.cells import is_number
 from fieldbo.tables.decoding import decoded
 from fieldbo.tables.forms import PLAIN, VUSITU, Form, apply_form, form_of, other_form_in
 from fieldbo.tables.layout import lay_out, names_between_blanks
+from fieldbo.tables.marks import is_mark
 from fieldbo.tables.no_tables import refuse_no_table, refuse_prose
 from fieldbo.tables.quantities import choose_quantity
 from fieldbo.tables.rows import Row, delimiter_of, separator_of, split_rows, with_points
@@ -264,13 +265,17 @@ def _check_width(sheet: Sheet, lines: Sequence[str], width: int) -> None:
 
 
 def _leave_cut_line_out(rows: list[Row]) -> list[str]:
-    """Remove the last row if the file ends within it, and return a note on it."""
+    """Remove the last row if the file ends within it, and return a note on it.
+
+    A last cell with fewer decimals than all others is cut, unless it is a mark of no value, such as -9999.
+    """
     usual = [cells for _, cells in rows[-12:-1]]
     line, cells = rows[-1]
     if len(usual) < 3 or not cells[-1].strip():
         return []
     decimals = {len(row[-1].strip().partition(".")[2]) for row in usual if is_number(row[-1])}
-    fewer = len(decimals) == 1 and len(cells[-1].strip().partition(".")[2]) < min(decimals)
+    mark = is_number(cells[-1]) and is_mark(float(cells[-1]))
+    fewer = len(decimals) == 1 and not mark and len(cells[-1].strip().partition(".")[2]) < min(decimals)
     if len(cells) >= min(map(len, usual)) and not fewer:
         return []
     rows.pop()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldbo.tables.marks import sentinel_doubts
+from fieldbo.tables.opening import open_table
 
 MARKS = [-9.99e-29, 1e-34, -1e34, 1e35, -7999.0, -9999.0, -999.25, -999.9, 99999.0, 9.969209968386869e36,
          6999.0, 7999.0, -99.99, 32767.0, -32768.0, -8888.0, 2147483647.0,
@@ -48,3 +49,10 @@ def test_readings_of_any_scale_raise_no_question(seed, scale, digits):
 def test_oxygen_near_99_percent_and_counts_that_are_mostly_zero_are_readings():
     assert sentinel_doubts(np.array([95.0, 97.0, 99.0, 99.9, 101.0]), "saturation") == []
     assert sentinel_doubts(np.array([0.0] * 30 + [3.0, 5.0, 9.0]), "count") == []
+
+
+@pytest.mark.parametrize(("last", "rows"), [("-9999", 6), ("7.1", 5), ("7", 5), ("7.125", 6)])
+def test_a_mark_in_the_last_cell_is_no_sign_that_the_file_is_cut(tmp_path, last, rows):
+    file = tmp_path / "log.csv"
+    file.write_text("x,v\n" + "".join(f"{i},{i}.125\n" for i in range(5)) + f"5,{last}")
+    assert len(open_table(file)) == rows
