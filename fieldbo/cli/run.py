@@ -76,7 +76,8 @@ def run(
     prior: Annotated[
         str | None,
         typer.Option(
-            help="Earlier readings to begin with: a CSV, or a run folder or the name of a run in *runs/*.",
+            help="Earlier readings to begin with: a table or a log, or a run folder or the name of a run in "
+            "*runs/*. Name columns with *--set prior.value=COL*, *prior.lat*, *prior.missing* and so on.",
             metavar="FILE",
         ),
     ] = None,

@@ -23,7 +23,7 @@ from fieldbo.tables.cleaning import SuspectReadingsError, clean, find_suspects
 from fieldbo.tables.columns import describe_columns
 from fieldbo.tables.joining import GAP_S
 from fieldbo.tables.marks import sentinel_doubts
-from fieldbo.tables.measures import along
+from fieldbo.tables.measures import along, spreads_in, values_in
 from fieldbo.tables.pooling import MOST_READINGS
 from fieldbo.tables.readings import read_readings
 from fieldbo.tables.source import Opening
@@ -31,9 +31,9 @@ from fieldbo.tables.survey import SurveyPoints, survey_points
 from fieldbo.tables.suspects import Track
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import IN_UTC, Times, column_of_time, times_in, times_of
-from fieldbo.tables.units import bare
+from fieldbo.tables.units import bare, conversion, is_known
 from fieldbo.world.raster import value_column
-from fieldbo.world.world import World
+from fieldbo.world.world import Quantity, World
 
 _OPTION = re.compile(r"--([a-z][a-z-]*)(?: (-?\d[\d.e+-]*))?")
 _CLEANING = 'leave them out with cleaning = "clean" in [prior], or take them with "keep"'
@@ -91,10 +91,11 @@ def _read(path: Path, content: PriorFile, world: World, track: Path | None) -> E
     value, age = _find_value(log, content, world), _find_named(log, "age_days")
     noise = _given(log, content, "noise") or _find_named(log, "noise_sd")
     time, undated = _find_time(log, content, {*found.columns, value, age})
-    names = _Names(value, noise, time, age)
+    names = _Names(value, noise, time, age, world.quantity.unit)
     read = _read_table if found.kind == "axes" else _read_log
     points = read(log, found, names, content, world.domain)
     _check_doubts(points, log, content)
+    points = _in_unit(points, log, value, world.quantity)
     times, ages = np.full(len(points), np.nan), None
     if points.times is not None and points.dated:
         times = points.times
@@ -146,10 +147,43 @@ def _check_doubts(points: SurveyPoints, log: Table, content: PriorFile) -> None:
     if points.undecided and content.age_days is None:
         raise InputError(
             points.undecided,
-            expected="dates that can be read in one way, such as 2026-08-05",
+            expected="times that can be read in one way, such as 2026-08-05T10:00:00+02:00",
             where=str(log.path),
-            fix="write the dates so, or give the age of all readings with --set prior.age_days=1",
+            fix="write them so, or give the age of all readings with --set prior.age_days=1",
         )
+
+
+def _in_unit(points: SurveyPoints, log: Table, value: str, quantity: Quantity) -> SurveyPoints:
+    """Return points with their values in the world's unit, if both the log and the world state one.
+
+    Raises
+    ------
+    InputError
+        The log's unit can't become that of the world.
+    """
+    stated, wanted = log.units.get(value), quantity.unit
+    if stated is None or stated == wanted or wanted in ("", "1"):
+        return points
+    change = conversion(stated, wanted)
+    if change is None:
+        if not (is_known(stated) and is_known(wanted)):
+            return points
+        raise InputError(
+            f"the unit of column {value} is {stated!r}",
+            expected=f"{wanted}, the unit of {quantity.name} in the world, or one that can become it",
+            where=log.place_of_names,
+            fix="name another column with prior.value; if the header is wrong, correct it",
+        )
+    if change.factor == 1 and not change.offset:
+        return points
+    factor, offset = float(change.factor), float(change.offset)
+    noise = points.noise_sd
+    return replace(
+        points,
+        values=factor * points.values + offset,
+        noise_sd=None if noise is None else factor * noise,
+        notes=(*points.notes, f"{value} is converted from {stated} to {wanted}"),
+    )
 
 
 # -- positions and values ------------------------------------------------------------------------------------
@@ -165,12 +199,13 @@ class _Found(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """The columns of everything else."""
+    """The columns of everything else, and the unit of the world's quantity, which the values get."""
 
     value: str
     noise: str | None
     time: str | None
     age: str | None
+    unit: str
 
 
 def _read_log(log: Table, found: _Found, names: _Names, content: PriorFile, domain: Domain) -> SurveyPoints:
@@ -182,7 +217,9 @@ def _read_log(log: Table, found: _Found, names: _Names, content: PriorFile, doma
         log,
         **where,
         depth=found.depth,
+        upright=domain.axes[upright[0]] if upright else None,
         value=names.value,
+        value_unit=names.unit,
         time=names.time,
         noise_sd=names.noise,
         channels=() if names.age is None else (names.age,),
@@ -225,27 +262,34 @@ def _read_table(log: Table, found: _Found, names: _Names, content: PriorFile, do
         )
     if not kept.any():
         raise InputError("every reading failed", expected="at least one value", where=str(log.path))
+    values = values_in(log, names.value, names.unit)
+    noise = None if names.noise is None else spreads_in(log, names.noise, names.unit)
     axes = [along(log, column, axis) for column, axis in zip(found.columns, domain.axes, strict=True)]
     clock, about_time = _read_times(log, names.time)
     positions = np.column_stack([axis.numbers for axis in axes])
     cleaned: list[str] = []
     if (names.noise, names.age) != ("noise_sd", "age_days"):  # else a run's copy of what was tested before
         kept[kept], cleaned = _test(
-            log, positions[kept], table.values[kept], kept, names.value, content, domain
+            log, positions[kept], values.numbers[kept], kept, names.value, content, domain
         )
     return SurveyPoints(
         positions=positions[kept],
-        values=table.values[kept],
+        values=values.numbers[kept],
         times=None if clock is None else clock.seconds[kept],
         depths=None,
         channels={name: channel[kept] for name, channel in table.channels.items()},
-        noise_sd=None if names.noise is None else log.numbers(names.noise)[kept],
+        noise_sd=None if noise is None else noise.numbers[kept],
         counts=np.ones(int(kept.sum()), dtype=np.int64),
         lines=tuple(log.lines[kept].tolist()),
-        notes=(*log.notes, *(note for axis in axes for note in axis.notes), *about_time, *cleaned),
+        notes=(
+            *log.notes,
+            *(note for each in (*axes, values) for note in each.notes),
+            *about_time,
+            *cleaned,
+        ),
         doubts=tuple(sentinel_doubts(table.values, names.value, log.missing)),
         dated=clock is not None and clock.absolute,
-        undecided="" if clock is None else clock.undecided,
+        undecided="" if clock is None else clock.undecided or clock.unzoned,
     )
 
 

@@ -176,6 +176,16 @@ def _is_fine(cells: Sequence[str], numbers: Array) -> bool:
     return bool(len(steps)) and decimals >= 4 and float(np.median(steps)) < _FINE_STEP
 
 
+def count_day_parts(log: Table, name: str) -> Array | None:
+    """Return the times of day (n,) in seconds of a column that holds parts of a day; None if it does not."""
+    numbers = log.numbers(name)
+    known = numbers[np.isfinite(numbers)]
+    decimals = max((len(cell.partition(".")[2]) for cell in log.cells[name]), default=0)
+    if not len(known) or not ((known >= 0) & (known < 1)).all() or decimals < 4:
+        return None
+    return Conversion(Fraction(_DAY_S)).of(log.cells[name], numbers)
+
+
 # -- GPS weeks -----------------------------------------------------------------------------------------------
 
 _WEEK = re.compile(r"^(gps)?(week|wk|weekno|weeknumber|weeknr|gwk)$")
@@ -218,6 +228,72 @@ def count_gps(log: Table, week: str, second: str) -> Counted | None:
     least, most = (int(leap) for leap in (ahead[known].min(), ahead[known].max()))
     note = f"time is {week} and {second} together: GPS time, which is {most} s ahead of UTC"
     return Counted(at - ahead, absolute=True, zoned=True, note=note if least == most else "")
+
+
+# -- years, months, days ... in columns of their own ---------------------------------------------------------
+
+_PARTS = {
+    "year": {"year", "yyyy", "yr", "yy", "jahr"},
+    "month": {"month", "mon", "mo", "MM", "monat"},
+    "day": {"day", "dd", "tag", "DD"},
+    "doy": {"doy", "dayofyear", "yearday", "yday", "julianday", "jday", "jd"},
+    "hour": {"hour", "hours", "hh", "hr", "stunde"},
+    "minute": {"minute", "minutes", "min", "mn", "mm", "mi"},
+    "second": {"second", "seconds", "sec", "ss", "secs"},
+}
+_LIMITS = {"year": (1970, 2100), "month": (1, 12), "day": (1, 31), "doy": (1, 367), "hour": (0, 24),
+           "minute": (0, 60), "second": (0, 60)}  # fmt: skip
+
+
+def calendar_columns(log: Table) -> dict[str, str]:
+    """Return the columns of years, months, days, hours ... by what they hold; empty without a whole date.
+
+    A date is a year, a month and a day, or a year and a day of it.
+    """
+    found: dict[str, list[str]] = {part: [] for part in _PARTS}
+    for name in log.names:
+        plain = re.sub(r"[\W_]+", "", bare(name))
+        for part, words in _PARTS.items():
+            if plain in words or (plain.lower() in words and plain.lower() != "mm"):
+                found[part].append(name)
+    columns = {part: names[0] for part, names in found.items() if len(names) == 1}
+    for part, larger in (("minute", "hour"), ("second", "minute")):
+        if larger not in columns:
+            columns.pop(part, None)  # mm of rain
+    dated = "year" in columns and ({"month", "day"} <= columns.keys() or "doy" in columns)
+    return columns if dated and all(_lies_within(log, name, part) for part, name in columns.items()) else {}
+
+
+def _lies_within(log: Table, name: str, part: str) -> bool:
+    numbers = log.numbers(name)
+    numbers = numbers[np.isfinite(numbers)]
+    low, high = _LIMITS[part]
+    whole = part in ("doy", "second") or bool((numbers % 1 == 0).all())
+    return bool(len(numbers)) and whole and bool((numbers >= low).all() and (numbers <= high).all())
+
+
+def count_calendar(log: Table, columns: dict[str, str]) -> Counted:
+    """Return the times (n,) that columns of years, months, days ... hold together, in no certain zone."""
+    parts = {part: log.numbers(name) for part, name in columns.items()}
+    seconds = np.full(len(log), np.nan)
+    for row in np.flatnonzero(np.isfinite(np.array(list(parts.values()))).all(axis=0)).tolist():
+        year, month, day = (
+            int(parts[part][row]) if part in parts else 1 for part in ("year", "month", "day")
+        )
+        if "month" not in parts:
+            month = day = 1
+        try:
+            begin = datetime(year, month, day, tzinfo=UTC).timestamp()
+        except ValueError:  # 31 June
+            continue
+        days = parts["doy"][row] - 1 if "month" not in parts else 0.0
+        clock = sum(per * parts[part][row] for part, per in _SECONDS.items() if part in parts)
+        seconds[row] = begin + _DAY_S * days + clock
+    named = ", ".join(columns.values())
+    return Counted(seconds, absolute=True, note=f"time is {named} together")
+
+
+_SECONDS = {"hour": 3600, "minute": 60, "second": 1}
 
 
 def _number(cell: str) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.domain.axes import is_depth
 from fieldbo.errors import InputError, counted, printable
+from fieldbo.tables.clocks import calendar_columns
 from fieldbo.tables.coordinates import Direction, degrees_of, parse
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import Times, times_of
@@ -45,7 +46,7 @@ _TIME = frozenset(
 )
 _COUNT = frozenset(
     {*("id", "index", "idx", "no", "nr", "num", "record", "row", "sample", "scan", "seq", "station")}
-    | {*("rn", "obs", "rec", "recno", "number", "ensemble")}
+    | {*("rn", "obs", "rec", "recno", "number", "ensemble", "point")}
 )
 _FLAG = frozenset(
     {"flag", "flags", "qc", "qf", "qa", "quality", "status", "remark", "grade", "error", "errors"}
@@ -129,16 +130,19 @@ def describe_columns(log: Table) -> list[Column]:
     >>> [(column.kind, column.low, column.high) for column in describe_columns(log)]
     [('latitude', '47.1', '47.2'), ('time', '12:00:00', '12:00:01'), ('value', '9.1', '9.1')]
     """
-    return [_describe(log, name) for name in log.names]
+    calendar = set(calendar_columns(log).values())
+    return [_describe(log, name, in_date=name in calendar) for name in log.names]
 
 
-def _describe(log: Table, name: str) -> Column:
+def _describe(log: Table, name: str, *, in_date: bool = False) -> Column:
     unit, missing, role = log.units.get(name), int(log.is_missing(name).sum()), log.roles.get(name)
     numbers, present = log.numbers(name), len(log) - missing
     finite = numbers[np.isfinite(numbers)]
     words, is_numeric = _split_words(name), len(finite) > 0.5 * present
     if not present:
         return Column(name, unit, "empty", 0, missing)
+    if in_date:
+        return Column(name, unit, "time", len(finite), missing, *_range(finite))
     times = _parse_times(log, name, role, bool(words & _TIME), is_numeric)
     if times is not None:
         if len(finite) and not times.absolute:

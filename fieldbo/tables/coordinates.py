@@ -130,8 +130,11 @@ class _Header(NamedTuple):
 
 _IN_MINUTES = re.compile(r"d{2,3}\s*°?\s*mm[.,]?m*", re.IGNORECASE)
 _FORMAT = re.compile(
-    r"[-+±\s°'\"′″.,:/dmsnewDMSNEW]*|.*\b(decimal|nmea|dms|ddm|negative|positive)\b.*", re.IGNORECASE
+    r"""[-+±\s°'"′″.,:/dmsnew]*|.*\b(decimal|nmea|dms|ddm|negative|positive)\b.*|.*\bdeg\w*\W+min.*|"""
+    r"(north|south|east|west)(ern|ing)?",
+    re.IGNORECASE,
 )
+"""What stands in brackets behind a coordinate without being a unit."""
 _SIGNED = re.compile(r"negat|posit|minus|plus|[-+]\s*[nsew]\b|\b[nsew]\s*[-+]", re.IGNORECASE)
 _SIDES: dict[Direction, dict[str, str]] = {
     "latitude": {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from fieldbo.errors import InputError, counted
-from fieldbo.tables.layout import Sheet
+from fieldbo.tables.sheet import Sheet
 
 OFFSETS = {
     **dict.fromkeys(("UTC", "GMT", "Z", "WET"), 0),

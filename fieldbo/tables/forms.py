@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from fieldbo.tables import form_steps as steps
 from fieldbo.tables.cells import is_number
-from fieldbo.tables.layout import Sheet
+from fieldbo.tables.sheet import Sheet
 
 _NO_UNIT = ("none", "unitless", "-", "n/a")
 HEAD = 8_000
@@ -383,8 +383,9 @@ def apply_form(form: Form, sheet: Sheet) -> None:
         role = next((role for pattern, role in form.roles.items() if re.search(pattern, name)), "")
         sheet.roles[i] = role
     sheet.missing |= {*form.missing, *_numbers_stated(form.missing_stated, sheet.above)}
-    if form.missing:
-        sheet.notes.append(f"{', '.join(f'{number:g}' for number in form.missing)} stands for no value")
+    found_in = {float(cell) for _, cells in sheet.rows for cell in cells if is_number(cell)}
+    if marks := [number for number in form.missing if number in found_in]:
+        sheet.notes.append(f"{', '.join(f'{number:g}' for number in marks)} stands for no value")
     for constant in form.constants:
         _add_constant(constant, sheet)
     sheet.notes += form.notes

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from fieldbo._numerics.arrays import Array, Mask
 from fieldbo.errors import InputError, counted
 from fieldbo.tables.columns import describe_columns
-from fieldbo.tables.coordinates import degrees_of
+from fieldbo.tables.coordinates import read_degrees
+from fieldbo.tables.measures import Measured
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import Times, column_of_time, times_in
 
@@ -135,7 +136,7 @@ def join_track(
     _check_unplaced(table)
     log, fixes = _find_clock(table, time, "time"), _find_clock(track, track_time, "time of the track")
     shift = _agree_on_clocks(log, fixes, offset_s)
-    lat, lon = (_find_degrees(track, direction) for direction in ("latitude", "longitude"))
+    (lat, about_lat), (lon, about_lon) = (_find_degrees(track, d) for d in ("latitude", "longitude"))
     seconds = log.times.seconds + shift
     y, x = positions_at(seconds, fixes.times.seconds, lat, lon, gap_s)
     placed = np.isfinite(y)
@@ -145,7 +146,7 @@ def join_track(
         raise _nothing_in_common(log, fixes, seconds, known, shift, gap_s)
     notes = [
         *table.notes,
-        *(f"{track.path.name}: {note}" for note in track.notes),
+        *(f"{track.path.name}: {note}" for note in (*track.notes, *about_lat, *about_lon)),
         *log.times.notes,
         f"positions are those of {track.path.name} at the time of each row, straight between fixes at most "
         f"{gap_s:g} s apart ({counted(len(known), 'fix', 'fixes')}, mostly {_usual_step(known):.3g} s apart)",
@@ -258,8 +259,8 @@ def _agree_on_clocks(log: _Clocked, fixes: _Clocked, offset_s: float | None) -> 
     return 0.0
 
 
-def _find_degrees(track: Table, direction: Literal["latitude", "longitude"]) -> Array:
-    """Return the only latitudes or longitudes (m,) of a track."""
+def _find_degrees(track: Table, direction: Literal["latitude", "longitude"]) -> Measured:
+    """Return the only latitudes or longitudes (m,) of a track, and notes."""
     stated = [name for name, role in track.roles.items() if role == direction]
     found = stated or [c.name for c in describe_columns(track) if c.kind == direction]
     if len(found) != 1:
@@ -270,8 +271,9 @@ def _find_degrees(track: Table, direction: Literal["latitude", "longitude"]) -> 
             where=OPTION,
             fix="give a GPX, NMEA, .bin, .tlog or .ulg file, or a CSV file with columns time, lat and lon",
         )
-    degrees = degrees_of(track, found[0], direction)
-    return np.where(np.abs(degrees) <= (90.0 if direction == "latitude" else 360.0), degrees, np.nan)
+    degrees, notes = read_degrees(track, found[0], direction)
+    limit = 90.0 if direction == "latitude" else 360.0
+    return Measured(np.where(np.abs(degrees) <= limit, degrees, np.nan), notes)
 
 
 def _note_left_out(table: Table, placed: Mask, seconds: Array, known: Array) -> str:

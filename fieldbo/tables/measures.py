@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.axes import Axis, is_depth, is_height
 from fieldbo.errors import InputError
 from fieldbo.tables.table import Table
-from fieldbo.tables.units import bare, conversion, is_known, is_pressure
+from fieldbo.tables.units import bare, conversion, is_known, is_plain, is_pressure, unit_of
 
 Length = Literal["easting", "northing", "position", "depth", "height"]
 """What a column of lengths holds. A depth points down, a height up."""
@@ -112,20 +113,87 @@ def along(table: Table, name: str, axis: Axis) -> Measured:
             expected=f"{axis.unit}, the unit of the axis {axis.name}, or one that can be converted to it",
             where=f"{table.path}, column {name}",
         )
-    if change.factor == 1 and not change.offset:
+    if change.is_none:
         return Measured(numbers)
     note = f"{name} is converted from {stated} to {axis.unit}"
     return Measured(change.of(table.cells[name], numbers), (note,))
+
+
+def values_in(table: Table, name: str, unit: str) -> Measured:
+    """Return a column of values in the unit of a world's quantity.
+
+    They stay as they are if one of the two units is not known.
+
+    Raises
+    ------
+    InputError
+        The column states a unit of another kind.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> cells = {"chl (mg/L)": ("0.0123",)}
+    >>> table = Table(Path("log.csv"), tuple(cells), {"chl (mg/L)": "mg/L"}, cells, np.array([2]))
+    >>> values_in(table, "chl (mg/L)", "ug/L")
+    Measured(numbers=array([12.3]), notes=('chl (mg/L) is converted from mg/L to ug/L',))
+    """
+    stated = stated_unit(table, name)
+    if stated is None or is_plain(unit) or not is_known(stated) or not is_known(unit):
+        return Measured(table.numbers(name))
+    change = conversion(stated, unit)
+    if change is None:
+        raise InputError(
+            f"the unit of column {name} is {stated!r}",
+            expected=f"{unit}, or a unit that can be converted to it",
+            where=f"{table.path}, column {name}",
+            fix=f"convert the column, or write {unit} into its header if that is its unit",
+        )
+    if change.is_none:
+        return Measured(table.numbers(name))
+    note = f"{name} is converted from {stated} to {unit}"
+    return Measured(change.of(table.cells[name], table.numbers(name)), (note,))
+
+
+def spreads_in(table: Table, name: str, unit: str) -> Measured:
+    """Return a column of standard deviations in the unit of the values; differences have no offset.
+
+    Raises
+    ------
+    InputError
+        The column states a unit of another kind.
+    """
+    stated = stated_unit(table, name)
+    change = None if stated is None or is_plain(unit) else conversion(stated, unit)
+    if change is None:
+        return values_in(table, name, unit)
+    if change.factor == 1:
+        return Measured(table.numbers(name))
+    note = f"{name} is converted from {stated} to {unit}"
+    return Measured(change._replace(offset=Fraction(0)).of(table.cells[name], table.numbers(name)), (note,))
 
 
 def stated_unit(table: Table, name: str) -> str | None:
     """Return the unit that the header states for a column of positions or depths; None if it states none.
 
     A coordinate system or a remark in brackets is none: "Easting (UTM 32N)", "Depth (below surface)".
+
+    Raises
+    ------
+    InputError
+        The column's name and the line of units state different ones.
     """
-    stated = table.units.get(name)
-    if stated is None or not stated.strip() or conversion(stated, "1") is not None:
+    stated, in_name = table.units.get(name), unit_of(name)
+    if stated is None or is_plain(stated):
         return None
+    if in_name is not None and len(in_name) > 1 and is_known(in_name) and is_known(stated):
+        change = conversion(in_name, stated)
+        if change is None or not change.is_none:
+            raise InputError(
+                f"the name of column {name!r} states the unit {in_name}, the line of units {stated}",
+                expected="one unit",
+                where=f"{table.path}, column {name}",
+                fix="correct the one that is wrong",
+            )
     return None if not is_known(stated) and _REMARK.fullmatch(stated) else stated
 
 
@@ -183,9 +251,9 @@ def _turn(table: Table, name: str, down: bool, numbers: Array) -> tuple[Array, l
             where=f"{table.path}, column {name}",
             fix="name a column of heights",
         )
-    all_negative = bool(len(known)) and bool((known <= 0).all()) and bool((known < 0).any())
+    is_negative = bool(known.any()) and float(np.mean(known[known != 0] < 0)) > 0.5  # some may be in air
     if says_up and not says_down:
-        if all_negative or not known.any():
+        if is_negative or not known.any():
             return -numbers + 0.0, [f"{name} points up: depths are its numbers without their minus"]
         raise InputError(
             f"column {name} points up and reaches {known.max():g}: these are no depths",
@@ -193,7 +261,7 @@ def _turn(table: Table, name: str, down: bool, numbers: Array) -> tuple[Array, l
             where=f"{table.path}, column {name}",
             fix="name a column of depths, or add one: the height of the surface minus these heights",
         )
-    if not all_negative:
+    if not is_negative:
         return numbers, []
     if says_down:
         raise InputError(
@@ -202,4 +270,4 @@ def _turn(table: Table, name: str, down: bool, numbers: Array) -> tuple[Array, l
             where=f"{table.path}, column {name}",
             fix="remove the minus signs; or call the column elevation if it counts upwards from the surface",
         )
-    return -numbers + 0.0, [f"{name} is negative throughout: depths are its numbers without their minus"]
+    return -numbers + 0.0, [f"{name} is negative: depths are its numbers without their minus"]

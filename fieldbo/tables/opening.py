@@ -38,11 +38,21 @@ def open_track(path: Path, layer: str | None = None) -> Table:
 
     Of the log of an autopilot or a receiver these are the fixes alone.
 
+    Parameters
+    ----------
+    path : Path
+        A file; ``FILE:LAYER`` names one of several tracks in it.
+    layer : str, optional
+        One of several tracks, where `path` names none.
+
     Raises
     ------
     InputError
         As `open_table` does.
     """
+    if not path.is_file() and ":" in path.name:
+        name, _, layer = path.name.partition(":")
+        path = path.with_name(name)
     container = container_of(path)
     return open_table(path, layer=layer) if container is None else container.read_track(path, layer)
 

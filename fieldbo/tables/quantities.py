@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fieldbo.errors import InputError, counted
 from fieldbo.tables.cells import held
-from fieldbo.tables.layout import Sheet
+from fieldbo.tables.sheet import Sheet
 
 
 class _Long(NamedTuple):

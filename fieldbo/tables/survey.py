@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError, counted
 from fieldbo.tables.cleaning import Cleaning, clean, find_suspects
 from fieldbo.tables.coordinates import Bounds, read_degrees, swapped, unwrapped
 from fieldbo.tables.marks import sentinel_doubts
-from fieldbo.tables.measures import Length, Measured, kind_of, lengths_of
+from fieldbo.tables.measures import Measured, along, kind_of, lengths_of, spreads_in, values_in
 from fieldbo.tables.pooling import Pooled, joined, local_metres, thinned
 from fieldbo.tables.suspects import Track
 from fieldbo.tables.table import LEAST_READINGS, Table, fix_of_limit
@@ -24,6 +25,7 @@ from fieldbo.tables.times import IN_UTC, Times, times_in
 _MANY = 0.05
 """Fraction of impossible positions above which something is wrong with the columns, not with single fixes."""
 
+_DEPTH = Axis("depth", "m", 0.0, 12_000.0)
 _ZERO = 1e-20
 """Degrees closer to 0 are none but a mark for a missing fix, such as -9.99e-29."""
 
@@ -60,8 +62,8 @@ class SurveyPoints:
     dated : bool
         Whether the `times` count from 1970.
     undecided : str
-        The two readings of a date, if the log does not tell whether the day or the month comes first. The
-        order of the rows hardly depends on it, their age does.
+        The two readings of a date, if the log does not tell whether the day or the month comes first, or
+        why the zone of the times is not certain. The order of the rows hardly depends on it, their age does.
     """
 
     positions: Array
@@ -95,12 +97,14 @@ def survey_points(
     log: Table,
     *,
     value: str,
+    value_unit: str = "",
     lat: str | None = None,
     lon: str | None = None,
     x: str | None = None,
     y: str | None = None,
     time: str | None = None,
     depth: str | None = None,
+    upright: Axis | None = None,
     noise_sd: str | None = None,
     channels: Sequence[str] = (),
     missing: Sequence[float] = (),
@@ -124,6 +128,9 @@ def survey_points(
     log : Table
     value : str
         Column of the value; a unit in brackets may be left out, as for all columns.
+    value_unit : str
+        The unit that the values get; by default they stay in that of the column, as do the standard
+        deviations of the noise.
     lat, lon : str, optional
         Columns of the position in degrees.
     x, y : str, optional
@@ -133,6 +140,8 @@ def survey_points(
         column of dates and one of times of day are put together, whichever is named.
     depth : str, optional
         Column of the depth. Readings are pooled only at about the same depth.
+    upright : Axis, optional
+        The axis that `depth` lies along, whose unit and direction it gets; by default metres downwards.
     noise_sd : str, optional
         Column of the readings' standard deviations.
     channels : sequence of str
@@ -177,15 +186,19 @@ def survey_points(
     log = replace(log, missing=(*log.missing, *missing))
     value = log.column(value, "--value")
     where = _read_positions(log, lat=lat, lon=lon, x=x, y=y)
-    columns = {**where.columns, "value": _read_numbers(log, value)}
+    unit = value_unit or log.units.get(value, "")
+    _read_numbers(log, value)  # checks its cells
+    numbers, about_value = values_in(log, value, unit)
+    columns = {**where.columns, "value": numbers}
     about_depth: tuple[str, ...] = ()
     if depth is not None:
         depth = log.column(depth, "--depth")
-        columns["depth"], about_depth = _read_lengths(log, depth, "depth")
+        _read_numbers(log, depth)  # checks its cells
+        columns["depth"], about_depth = along(log, depth, upright or _DEPTH)
     columns |= {f"channel {each}": _read_numbers(log, log.column(each, "--channel")) for each in channels}
-    noise = None if noise_sd is None else _read_numbers(log, log.column(noise_sd, "--noise"))
+    noise, about_noise = _read_noise(log, noise_sd, unit)
     clock, about_time = _read_times(log, time)
-    notes = [*log.notes, *where.notes, *about_depth, *about_time]
+    notes = [*log.notes, *where.notes, *about_depth, *about_value, *about_noise, *about_time]
 
     doubts = _ask_about_marks(log, [value, depth, noise_sd, *channels])
     reasons = where.reasons(log, bounds, doubts) | {
@@ -208,7 +221,7 @@ def survey_points(
         suspects = find_suspects(
             track,
             value,
-            unit=log.units.get(value, ""),
+            unit=unit,
             low=low,
             high=high,
             positions={name: [log.cells[name][row] for row in order] for name in where.names},
@@ -237,7 +250,7 @@ def survey_points(
         (*notes, *wrapping, *thinning, *joining),
         tuple(doubts),
         dated=clock is not None and clock.absolute,
-        undecided="" if clock is None else clock.undecided,
+        undecided="" if clock is None else clock.undecided or clock.unzoned,
     )
 
 
@@ -304,7 +317,7 @@ def _read_positions(
     if x is not None:
         given = {"x": x} if y is None else {"x": x, "y": y}
         axes = {axis: log.column(name, f"--{axis}") for axis, name in given.items()}
-        read = {axis: _read_lengths(log, name, kind_of(name)) for axis, name in axes.items()}
+        read = {axis: _read_lengths(log, name) for axis, name in axes.items()}
         numbers = {axis: each.numbers for axis, each in read.items()}
         return _Metres(
             numbers, tuple(axes.values()), tuple(note for each in read.values() for note in each.notes)
@@ -321,10 +334,19 @@ def _read_positions(
     return _Degrees(columns, (lat, lon), (*y_read.notes, *x_read.notes))
 
 
-def _read_lengths(log: Table, name: str, kind: Length) -> Measured:
+def _read_lengths(log: Table, name: str) -> Measured:
     """Return a column of positions or depths (n,) in metres, and notes."""
     _read_numbers(log, name)  # checks its cells
-    return lengths_of(log, name, kind)
+    return lengths_of(log, name, kind_of(name))
+
+
+def _read_noise(log: Table, name: str | None, unit: str) -> tuple[Array | None, tuple[str, ...]]:
+    """Return the standard deviations (n,) of a column in the unit of the values, and notes."""
+    if name is None:
+        return None, ()
+    name = log.column(name, "--noise")
+    _read_numbers(log, name)  # checks its cells
+    return spreads_in(log, name, unit)
 
 
 def _ask_about_marks(log: Table, names: Sequence[str | None]) -> list[str]:
@@ -399,11 +421,14 @@ def _check_possible(
         return
     row = int(np.argmax(impossible))
     name, number = (lat, y[row]) if abs(y[row]) > 90 else (lon, x[row])
+    scaled = max(np.median(np.abs(y[impossible])) / 90, np.median(np.abs(x[impossible])) / 180) > 1e5
     raise InputError(
         f"{number:g} is not in degrees, in {impossible.sum()} of {len(log)} rows",
         expected="latitudes between -90 and 90, longitudes between -180 and 360",
         where=log.place(row, name),
-        fix="use --x and --y if the positions are in metres",
+        fix=f"call the columns {lat} (degE7) and {lon} (degE7) if they hold degrees times ten million"
+        if scaled
+        else "use --x and --y if the positions are in metres",
     )
 
 

@@ -274,9 +274,15 @@ def find_stuck(track: Track, column: str) -> list[Suspect]:
 
 
 def _is_none_found(values: Array, value: float) -> bool:
-    """Return whether a value is the 0 of a quantity that is often absent: its other values begin near 0."""
-    others = values[values != 0]
-    return value == 0 and values.min() == 0 and bool(others.min() < 0.3 * np.ptp(others))
+    """Return whether a value is the 0 of a quantity that is often absent.
+
+    Its other values begin near 0, or stand alone between several stretches of 0.
+    """
+    if value != 0 or values.min() < 0:
+        return False
+    others, is_zero = values[values != 0], values == 0
+    stretches = int(is_zero[0]) + int((np.diff(is_zero.astype(int)) > 0).sum())
+    return bool(others.min() < 0.3 * np.ptp(others)) or (stretches >= 3 and len(others) < is_zero.sum())
 
 
 def _stays_elsewhere(values: Array, aside: Mask, width: int) -> bool:

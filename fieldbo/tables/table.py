@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress
+from itertools import compress, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -187,8 +187,11 @@ def make_text_table(path: Path, text: Text) -> Table:
         raise InputError("the file has no readings", expected="a line per reading", where=str(path))
     width = len(names)
     table = [[cell.strip() for cell in cells[:width]] + [""] * (width - len(cells)) for _, cells in rows]
-    units = {name: unit for name in names if (unit := unit_of(name))}
-    units |= {name: clean_unit(unit) for name, unit in zip(names, text.units, strict=False) if unit}
+    units = {name: unit for name in names if (unit := unit_of(name))} | _find_units_above(
+        names, text.comments
+    )
+    below = {name: clean_unit(unit) for name, unit in zip(names, text.units, strict=False)}
+    units |= {name: unit for name, unit in below.items() if unit}
     declared = {float(found) for comment in text.comments for found in _DECLARED.findall(comment)}
     notes = list(text.notes)
     if declared:
@@ -208,6 +211,15 @@ def make_text_table(path: Path, text: Text) -> Table:
         names_line=first,
         repeated=repeated,
     )
+
+
+def _find_units_above(names: Sequence[str], comments: Sequence[str]) -> dict[str, str]:
+    """Return the units that lines above the table state: the name of a column, and below it "UNIT: ft"."""
+    stated = {name: _UNIT_LINE.fullmatch(below) for name, below in pairwise(comments) if name in names}
+    return {name: clean_unit(found[1]) for name, found in stated.items() if found is not None}
+
+
+_UNIT_LINE = re.compile(r"\s*units?\s*[:=]\s*(\S.*)", re.IGNORECASE)
 
 
 def check_widths(path: Path, rows: Sequence[Row], names: Sequence[str]) -> None:

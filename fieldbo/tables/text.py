@@ -11,10 +11,11 @@ from fieldbo.errors import InputError, counted
 from fieldbo.tables.cells import is_number
 from fieldbo.tables.decoding import decoded
 from fieldbo.tables.forms import PLAIN, VUSITU, Form, apply_form, form_of, other_form_in
-from fieldbo.tables.layout import Sheet, lay_out, names_between_blanks
+from fieldbo.tables.layout import lay_out, names_between_blanks
 from fieldbo.tables.no_tables import refuse_no_table, refuse_prose
 from fieldbo.tables.quantities import choose_quantity
 from fieldbo.tables.rows import Row, delimiter_of, separator_of, split_rows, with_points
+from fieldbo.tables.sheet import Sheet
 from fieldbo.tables.vusitu import BEGINS, rows_of
 
 _COMMENTS = ("#", "%", "//")

@@ -5,46 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.tables.cells import MISSING
-from fieldbo.tables.clocks import Counted, count_gps, count_times, gps_columns
+from fieldbo.tables.clocks import (
+    Counted,
+    calendar_columns,
+    count_calendar,
+    count_day_parts,
+    count_gps,
+    count_times,
+    gps_columns,
+)
+from fieldbo.tables.dates import COMPACT, day_of, has_offset, latest_of, read_dates, take_zones
 from fieldbo.tables.table import Table
-from fieldbo.tables.zones import Zone, split_zone, zone_named, zone_of
+from fieldbo.tables.zones import zone_of, zones_of_rows
 
 IN_UTC = "times without an offset are taken as UTC"
 """Note on times that say neither zone nor offset."""
 
-_DATES = (
-    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d"),
-    *("%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y", "%m-%d-%Y"),
-    *(
-        "%d-%m-%y",
-        "%m-%d-%y",
-        "%d-%b-%Y",
-        "%d %b %Y",
-        "%b %d %Y",
-        "%d-%b-%y",
-        "%d%b%Y",
-        "%d %B %Y",
-        "%B %d %Y",
-    ),
-)
-_YEAR_FIRST = ("%y/%m/%d", "%y-%m-%d", "%y.%m.%d")
-_SAYS_YEAR_FIRST = re.compile(r"(?<!y)yy[-/.]mm[-/.]dd", re.IGNORECASE)
-_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?(?:\s*([ap])\.?m\.?)?", re.IGNORECASE)
-_DAY_AND_CLOCK = re.compile(rf"(?:(.*?)[\sT,_]+)??({_CLOCK.pattern})", re.IGNORECASE)
-_COMPACT = re.compile(
-    r"((?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?:([01]\d|2[0-3])([0-5]\d)([0-5]\d)?)?"
-)
-_CREATED = re.compile(
-    r"(?:creat|export|download|sav|written|generat|print|upload)\D{0,40}(\d{1,4}([-./])\d{1,2}\2\d{2,4})",
-    re.IGNORECASE,
-)
 _TRIED = 40
 _DAY_S = 86_400.0
 
@@ -62,6 +44,8 @@ class Times(NamedTuple):
     """The two readings of a date, if the log does not tell whether the day or the month comes first."""
     offsets: bool = True
     """Whether all of them state their offset from UTC, or need none."""
+    unzoned: str = ""
+    """Why their zone is not certain, if the header says something of it; they are taken as UTC."""
 
     @property
     def absolute(self) -> bool:
@@ -107,8 +91,8 @@ def times_of(
     tried = [present[i] for i in np.unique(np.linspace(0, len(present) - 1, _TRIED).astype(int))]
     if all(_float(cell) is not None for cell in tried):
         return _read_numbers(cells, tried, name, unit, comments) if numbers else None
-    times, zones = _take_zones(cells, tried)
-    columns = _read_dates(times, f"{name} {unit}")
+    times, zones = take_zones(cells, tried)
+    columns = read_dates(times, f"{name} {unit}")
     most = max((int(np.isfinite(seconds).sum()) for seconds in columns), default=0)
     if most <= 0.5 * len(present):
         return None
@@ -127,7 +111,7 @@ def _choose(
     cells: Sequence[str], columns: Sequence[Array], comments: Sequence[str]
 ) -> tuple[Array, tuple[str, ...], str]:
     """Return the best way to read dates, a note on another one, and that as a question if nothing decides."""
-    latest = _latest(comments)
+    latest = latest_of(comments)
     possible = [seconds for seconds in columns if latest is None or np.nanmax(seconds) <= latest] or columns
     jumps = [float(np.nansum(np.abs(np.diff(s[np.isfinite(s)])))) for s in possible]
     first = int(np.argmin(jumps))
@@ -160,17 +144,9 @@ def _note_created(cells: Sequence[str], best: Array, complete: Sequence[Array]) 
     for other in complete:
         differ = np.flatnonzero(np.isfinite(best) & np.isfinite(other) & (best != other))
         if len(differ):
-            row = int(differ[0])
-            used, left = (f"{at.day} {at:%B %Y}" for at in map(_at, (best[row], other[row])))
-            return [f"{cells[row]!r} is read as {used}: the file was created before {left}"]
+            used, left = (f"{at.day} {at:%B %Y}" for at in map(_at, (best[differ[0]], other[differ[0]])))
+            return [f"{cells[differ[0]]!r} is read as {used}: the file was created before {left}"]
     return []
-
-
-def _latest(comments: Sequence[str]) -> float | None:
-    """Return the latest time, in seconds since 1970, that a file may hold by the date of its creation."""
-    days = [found[1] for line in comments if (found := _CREATED.search(line))]
-    read = [at for day in days for layout in _DATES if (at := _day(day, layout)) is not None]
-    return max(read) + 2 * _DAY_S if read else None  # at its end, in any zone
 
 
 def times_in(log: Table, name: str) -> Times | None:
@@ -184,13 +160,18 @@ def times_in(log: Table, name: str) -> Times | None:
     gps = gps_columns(log)
     if gps is not None and name in gps and (counted := count_gps(log, *gps)) is not None:
         return _as_times(counted)
+    calendar = calendar_columns(log)
+    if name in calendar.values():
+        return _apply_zone(log, list(calendar.values()), _as_times(count_calendar(log, calendar)))
     times = _times_of_column(log, name)
     if times is None:
         return None
     names = [name]
     if times.kind in ("date", "clock"):
         halves = _find_other_half(log, name, times)
-        if halves is not None:
+        if halves is None:
+            times = _ask_for_clock(log, name, times)
+        else:
             names.append(halves)
             times = _put_together(log, name, halves, times)
     if times.kind == "instant" or len(names) > 1:
@@ -207,7 +188,7 @@ def _times_of_column(log: Table, name: str, *, numbers: bool = True) -> Times | 
 
 def _put_together(log: Table, name: str, other: str, times: Times) -> Times:
     """Return dates of one column together with the times of day of another."""
-    second = _times_of_column(log, other)
+    second = _half(log, other)
     assert second is not None
     date, clock = (name, other) if times.kind == "date" else (other, name)
     days, hours = (times, second) if times.kind == "date" else (second, times)
@@ -223,27 +204,34 @@ def _put_together(log: Table, name: str, other: str, times: Times) -> Times:
 
 def _add_fractions(log: Table, times: Times) -> Times:
     """Return times with the fractions of seconds added that stand in a column of their own."""
-    names = [name for name in log.names if re.search(r"fract", name, re.IGNORECASE)]
-    for name in names:
-        numbers = log.numbers(name)
+    if (times.seconds[np.isfinite(times.seconds)] % 1).any():
+        return times
+    for name in log.names:
+        per = 1000.0 if name.lower() in ("ms", "millis", "milliseconds") else 1.0
+        if per == 1.0 and not _FRACTIONS.search(name):
+            continue
+        numbers = log.numbers(name) / per
         known = np.isfinite(numbers)
-        if known.any() and ((numbers[known] >= 0) & (numbers[known] < 1)).all() and "sec" in name.lower():
+        if known.any() and ((numbers[known] >= 0) & (numbers[known] < 1)).all():
             return times._replace(seconds=times.seconds + np.where(known, numbers, 0.0))
     return times
 
 
-_ZONES = re.compile(r"time\s*_?zone|\btz\b|^tz_?cd$|timezonecode|utc.?offset", re.IGNORECASE)
+_FRACTIONS = re.compile(r"fract.*sec|sec.*fract", re.IGNORECASE)
 
 
 def _apply_zone(log: Table, names: Sequence[str], times: Times) -> Times:
     """Return times in UTC, by the zone that the header or a column of zones states."""
     if times.offsets or not times.absolute:
         return times
-    header = next((zone for name in names if (zone := _zone_of_column(log, name)) is not None), None)
+    header = next(
+        (zone for name in names if (zone := zone_of(f"{name} ({log.units.get(name, '')})")) is not None), None
+    )
     if header is not None and header.question:
-        question = f"the zone of {names[0]} is not certain: {header.question}"
-        return times._replace(undecided=times.undecided or question)
-    rows = _zones_of_rows(log)
+        return times._replace(
+            unzoned=times.unzoned or f"the zone of {names[0]} is not certain: {header.question}"
+        )
+    rows = zones_of_rows(log)
     if header is None and rows is None:
         return times
     if times.kind == "date":
@@ -261,26 +249,15 @@ def _apply_zone(log: Table, names: Sequence[str], times: Times) -> Times:
     return times._replace(seconds=seconds, notes=notes, offsets=True)
 
 
-def _zone_of_column(log: Table, name: str) -> Zone | None:
-    return zone_of(f"{name} ({log.units[name]})" if name in log.units else name)
-
-
-def _zones_of_rows(log: Table) -> list[Zone | None] | None:
-    """Return the zone of each row, if a column states it and each row has one that is known."""
-    names = [name for name in log.names if _ZONES.search(name)]
-    if len(names) != 1:
-        return None
-    cells = log.cells[names[0]]
-    known = {cell: zone_named(cell) for cell in set(cells)}
-    return None if any(zone is None for zone in known.values()) else [known[cell] for cell in cells]
-
-
 def column_of_time(log: Table, names: Sequence[str]) -> str | None:
     """Return which of the columns that hold times is to be read; None if that is not clear.
 
     It is the only one, or one of two that hold dates and times of day.
     """
-    names = [name for name in names if not re.search(r"fract", name, re.IGNORECASE)]
+    calendar = calendar_columns(log)
+    if calendar and set(names) <= set(calendar.values()):
+        return calendar["year"]
+    names = [name for name in names if not _FRACTIONS.search(name)]
     if len(names) == 2:
         times = _times_of_column(log, names[0])
         return names[0] if times is not None and _find_other_half(log, names[0], times) == names[1] else None
@@ -292,25 +269,42 @@ def _find_other_half(log: Table, name: str, times: Times) -> str | None:
     wanted = {"date": "clock", "clock": "date"}.get(times.kind)
     if wanted is None:
         return None
-    others = {
-        each: _times_of_column(log, each, numbers="date" in each.lower())
-        for each in log.names
-        if each != name
-    }
+    others = {each: _half(log, each) for each in log.names if each != name}
     found = [each for each, other in others.items() if other is not None and other.kind == wanted]
     return found[0] if len(found) == 1 else None
 
 
+def _half(log: Table, name: str) -> Times | None:
+    """Return the dates or the times of day in a column, which a spreadsheet may write as parts of a day."""
+    times = _times_of_column(log, name, numbers="dat" in name.lower())
+    if times is None and _NAMES_CLOCK.search(name) and (parts := count_day_parts(log, name)) is not None:
+        return Times(parts, "clock")
+    return times
+
+
+def _ask_for_clock(log: Table, name: str, times: Times) -> Times:
+    """Return dates alone; with a question if another column seems to hold their times of day."""
+    others = [each for each in log.names if each != name and _NAMES_CLOCK.search(each) and "zone" not in each]
+    if times.kind != "date" or not others:
+        return times
+    return times._replace(unzoned=f"{name} holds dates alone, and {others[0]} no times of day that are known")
+
+
+_NAMES_CLOCK = re.compile(r"\btime\b|zeit|\bclock\b|heure|\bhora\b|hhmm", re.IGNORECASE)
+
+
 def _as_times(counted: Counted) -> Times:
     notes = (counted.note,) if counted.note else ()
-    kind: Literal["instant", "number"] = "instant" if counted.absolute else "number"
+    alone = not counted.zoned and not (counted.seconds[np.isfinite(counted.seconds)] % _DAY_S).any()
+    kind: Literal["instant", "date", "number"] = "date" if alone else "instant"
+    kind = kind if counted.absolute else "number"
     return Times(counted.seconds, kind, notes, counted.question, counted.zoned)
 
 
 def _read_numbers(
     cells: Sequence[str], tried: Sequence[str], name: str, unit: str, comments: Sequence[str]
 ) -> Times | None:
-    if all(_COMPACT.fullmatch(cell) for cell in tried):
+    if all(COMPACT.fullmatch(cell) for cell in tried):
         return _read_compact(cells)
     counted = count_times(cells, name, unit, comments)
     return None if counted is None else _as_times(counted)
@@ -319,85 +313,13 @@ def _read_numbers(
 def _read_compact(cells: Sequence[str]) -> Times:
     """Return the times of cells such as 20260714 or 20260714090000."""
     seconds = np.full(len(cells), np.nan)
-    found = [_COMPACT.fullmatch(cell) for cell in cells]
+    found = [COMPACT.fullmatch(cell) for cell in cells]
     for row, each in enumerate(found):
-        if each is not None and (day := _day(each[1], "%Y%m%d")) is not None:
+        if each is not None and (day := day_of(each[1], "%Y%m%d")) is not None:
             hours, minutes, rest = (int(part or 0) for part in each.groups()[1:])
             seconds[row] = day + hours * 3600 + minutes * 60 + rest
     alone = not any(each is not None and each[2] for each in found)
     return Times(seconds, "date" if alone else "instant", offsets=False)
-
-
-def _take_zones(cells: Sequence[str], tried: Sequence[str]) -> tuple[list[str], dict[int, Zone]]:
-    """Return the cells without zones behind times that are not in ISO 8601, and these zones by row."""
-    if not any(_iso(cell) is None and split_zone(cell)[1] is not None for cell in tried):
-        return list(cells), {}
-    bare, zones = list(cells), {}
-    for row, cell in enumerate(cells):
-        bare[row], zone = split_zone(cell)
-        if zone is not None and not zone.question:
-            zones[row] = zone
-    return bare, zones
-
-
-def _read_dates(cells: Sequence[str], header: str) -> list[Array]:
-    """Return the times (n,) of cells in each way that they can be read."""
-    iso = np.array([_or_nan(_iso(cell)) for cell in cells])
-    columns = [iso] if np.isfinite(iso).any() else []
-    found = [_DAY_AND_CLOCK.fullmatch(cell) for cell in cells]
-    days = [" ".join((cell if each is None else each[1] or "").replace(",", " ").split())
-            for cell, each in zip(cells, found, strict=True)]  # fmt: skip
-    hours = np.array([0.0 if each is None else _or_nan(_clock(each[2])) for each in found])
-    if not any(days):
-        return [*columns, hours]
-    layouts = (*_DATES, *_YEAR_FIRST) if _SAYS_YEAR_FIRST.search(header) else _DATES
-    for layout in layouts:
-        known = {day: _or_nan(_day(day, layout)) for day in set(days)}
-        seconds = np.array([known[day] for day in days]) + hours
-        if np.isfinite(seconds).any() and not any(
-            np.array_equal(seconds, c, equal_nan=True) for c in columns
-        ):
-            columns.append(seconds)
-    return columns
-
-
-def _iso(cell: str) -> float | None:
-    try:
-        return _epoch(datetime.fromisoformat(cell.replace("/", "-")))
-    except ValueError:
-        return None
-
-
-@lru_cache(maxsize=20_000)
-def _day(text: str, layout: str) -> float | None:
-    """Return when a day begins, in seconds since 1970."""
-    try:
-        return _epoch(datetime.strptime(text, layout))
-    except ValueError:
-        return None
-
-
-def _clock(text: str) -> float | None:
-    """Return a time of day in seconds."""
-    found = _CLOCK.fullmatch(text)
-    if found is None:
-        return None
-    hours, minutes, seconds = int(found[1]), int(found[2]), int(found[3] or 0)
-    if found[5]:
-        if not 1 <= hours <= 12:
-            return None
-        hours = hours % 12 + 12 * (found[5].lower() == "p")
-    if minutes > 59 or seconds > 59 or hours > 23:
-        return None
-    return hours * 3600 + minutes * 60 + seconds + (float(f"0.{found[4]}") if found[4] else 0.0)
-
-
-def has_offset(cell: str) -> bool:
-    """Return whether a time in ISO 8601 states its offset from UTC."""
-    try:
-        return datetime.fromisoformat(cell.replace("/", "-")).tzinfo is not None
-    except ValueError:
-        return False
 
 
 def _note_either(cell: str, best: float, other: float, decided: bool) -> str:
@@ -408,10 +330,6 @@ def _note_either(cell: str, best: float, other: float, decided: bool) -> str:
 
 def _at(seconds: float) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-
-
-def _epoch(at: datetime) -> float:
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
 def _count_past_midnight(seconds: Array) -> Array:
@@ -427,7 +345,3 @@ def _float(cell: str) -> float | None:
         return float(cell)
     except ValueError:
         return None
-
-
-def _or_nan(number: float | None) -> float:
-    return float("nan") if number is None else number

@@ -23,12 +23,14 @@ FTU = [turbidity]
 FBU = [turbidity_backscatter]
 RFU = [fluorescence]
 QSU = [fluorescence_of_quinine]
-PSU = [practical_salinity]
+PSU = 0.001
+gram_per_kilogram = [absolute_salinity]
 pH = [acidity]
 cell = [cells]
 international_fathom = 6 * foot
 degree_e7 = 1e-7 * degree
 """
+# Practical salinity has no unit, and 1e-3 in CF; absolute salinity in g/kg is another quantity.
 # pint's fathom is six survey feet, a few millimetres longer per thousand metres than that of charts.
 
 _SPELLINGS = {
@@ -74,7 +76,8 @@ _SPELLINGS = {
     "water * centimeter": "cmh2o cmwater",
     "water * meter": "mh2o",
     "PSU": "psu pss pss-78 pss78 psal 1e-3_salinity practicalsalinity practicalsalinityunits",
-    "permille": "ppt ‰ 1e-3 0.001 permil permille promille o/oo 0/00 g/kg gkg-1",
+    "permille": "ppt ‰ 1e-3 0.001 permil permille promille o/oo 0/00",
+    "gram_per_kilogram": "g/kg gkg-1",
     "ppm": "ppm 1e-6",
     "ppm / 1000": "ppb 1e-9",
     "percent": "% percent pct %sat satpct sat% %saturation %airsat %air percentsat percentsaturation %rh "
@@ -139,7 +142,6 @@ _CASED = {
     "S": "siemens",
     "uS": "microsiemens",
     "µS": "microsiemens",
-    "M": "mole / liter",
 }
 """Units that differ from another only by capitals."""
 
@@ -165,6 +167,11 @@ class Conversion(NamedTuple):
     factor: Fraction
     offset: Fraction = Fraction(0)
 
+    @property
+    def is_none(self) -> bool:
+        """Whether it changes nothing."""
+        return self.factor == 1 and not self.offset
+
     def of(self, cells: Sequence[str], numbers: Array) -> Array:
         """Return the numbers (n,) converted from their cells, to the nearest number that there is.
 
@@ -175,7 +182,7 @@ class Conversion(NamedTuple):
         >>> Conversion(Fraction(381, 1250)).of(("6.56", ""), np.array([6.56, np.nan])).tolist()
         [1.999488, nan]
         """
-        if self.factor == 1 and not self.offset:
+        if self.is_none:
             return numbers
         converted = np.full(len(numbers), np.nan)
         with localcontext(prec=_DIGITS):
@@ -271,11 +278,13 @@ def clean_unit(text: str) -> str:
 
     Examples
     --------
-    >>> clean_unit("(deg)"), clean_unit("[ITS-90, deg C]"), clean_unit("mg m-3"), clean_unit("TS")
-    ('deg', 'deg C', 'mg m-3', 'TS')
+    >>> clean_unit("(deg)"), clean_unit("[ITS-90, deg C]"), clean_unit("mg m-3"), clean_unit("(none)")
+    ('deg', 'deg C', 'mg m-3', '')
     """
     found = _BRACKETS.fullmatch(text.strip())
     inner = found[1].strip() if found else text.strip()
+    if inner.lower() in ("none", "unitless", "dimensionless", "-", "n/a", "na"):
+        return ""
     return next((part for part in _parts(inner) if is_unit(part)), inner)
 
 
@@ -307,6 +316,11 @@ def _kind(unit: Unit) -> tuple[object, bool]:
     """Return what a unit measures: its dimensions, and whether it is an angle, which has none."""
     angle = "radian" in dict(_registry().get_root_units(unit)[1]._units)
     return unit.dimensionality, angle
+
+
+def is_plain(unit: str) -> bool:
+    """Return whether a unit is 1, that of plain numbers, or none at all."""
+    return not unit.strip() or _spell(unit) == "dimensionless"
 
 
 def is_pressure(unit: str) -> bool:
@@ -403,6 +417,8 @@ def _ends_a_name(text: str, before: str) -> bool:
     """Return whether a text is a unit at the end of a name, rather than one of its words."""
     folded = _fold(_fold_signs(text))
     if len(folded) == 1 and folded not in "%°":
+        if text == "M" and before.upper() != before:
+            return False  # Temp_M: a mean
         return folded in _SINGLE and _SINGLE[folded].search(before) is not None
     if folded in _WORDS or folded.isdigit() or not folded.strip("-'"):
         return False

@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import NamedTuple
 
+from fieldbo.tables.table import Table
+
 _HOURS = {
     **{"UTC": 0, "GMT": 0, "Z": 0, "UT": 0, "ZULU": 0, "WET": 0, "WEZ": 0, "WEST": 1, "WESZ": 1},
     **{"CET": 1, "MEZ": 1, "CEST": 2, "MESZ": 2, "EET": 2, "OEZ": 2, "EEST": 3, "OESZ": 3, "MSK": 3},
@@ -150,3 +152,15 @@ def split_zone(cell: str) -> tuple[str, Zone | None]:
         return cell, None  # 14-07-2026
     zone = zone_of(found["zone"]) if len(found["zone"]) > 1 else Zone(UTC) if found["zone"] == "Z" else None
     return (cell, None) if zone is None else (found["time"], zone)
+
+
+_ZONES = re.compile(r"time\s*_?zone|\btz\b|^tz_?cd$|timezonecode|utc.?offset", re.IGNORECASE)
+
+
+def zones_of_rows(log: Table) -> list[Zone | None] | None:
+    """Return the zone of each row, if a column states it and each row has one that is known."""
+    columns = [log.cells[name] for name in log.names if _ZONES.search(name)]
+    if len(columns) != 1:
+        return None
+    known = {cell: zone_named(cell) for cell in set(columns[0])}
+    return None if any(zone is None for zone in known.values()) else [known[cell] for cell in columns[0]]

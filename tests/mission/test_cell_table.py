@@ -163,7 +163,7 @@ def test_column_names_with_blanks_become_valid_names_in_the_map(said):
     assert Path("r/observations.csv").read_text().startswith("order,oven heat,class!,1st minutes,value")
     with xarray.open_dataset("r/map.nc", engine="scipy") as data:
         names = {name: data[name].attrs["long_name"] for name in data.coords}
-    fit = {"oven_heat": "oven heat", "class_2": "class!", "axis_1st_minutes": "1st minutes"}
+    fit = {"oven_heat": "oven heat (C)", "class_2": "class!", "axis_1st_minutes": "1st minutes"}
     assert names == fit
 
 
@@ -522,7 +522,7 @@ def test_columns_that_number_or_order_the_trials_are_no_settings(before, left_ou
     assert [(axis.name, axis.unit) for axis in axes] == [
         ("A:Temperature", "°C"),
         ("B:Pressure", "bar"),
-        ("C:Feed, kg/h", ""),
+        ("C:Feed", "kg/h"),
     ]
     assert (source.value, source.value_unit) == ("Strength", "MPa")
     assert any(note.startswith(f"{left_out} no setting") for note in notes)

@@ -241,6 +241,11 @@ def test_a_noise_column_takes_precedence():
         (["2026-07-01T08:00:00Z", "2026-06-30T08:00:00Z"], "2026-07-02T08:00:00Z", [1, 2]),
         (["2026-07-01T08:00:00", "2026-07-01 20:00"], "2026-07-02T08:00:00", [1, 0.5]),  # naive: UTC
         (["2026-07-01T10:00:00+02:00", "2026-07-01T08:00:00Z"], "2026-07-02T08:00:00", [1, 1]),
+        # as GDAL, QGIS and spreadsheets write them
+        (["2026/07/01 08:00:00+00", "2026/06/30 08:00:00.000+00"], "2026-07-02T08:00:00Z", [1, 2]),
+        (["01.07.2026 10:00:00+02:00", "30.06.2026 10:00:00+02:00"], "2026-07-02T08:00:00Z", [1, 2]),
+        (["01.07.2026 08:00:00", "30.06.2026 08:00:00"], "2026-07-02T08:00:00Z", [1, 2]),
+        (["1782892800", "1782806400"], "2026-07-02T08:00:00Z", [1, 2]),
         # the hour that clocks in Zurich show twice, and the one that they skip
         (
             ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"],
@@ -256,6 +261,18 @@ def test_ages_follow_from_times_with_their_offsets(times, at, days, quote):
     prior = prior_in(f"per_day = 1\nat = {quote}{at}{quote}", rows)
     np.testing.assert_allclose(prior.ages_days, days)
     np.testing.assert_allclose(prior.noise_sds, np.sqrt(0.01 + np.array(days)))
+
+
+def test_a_date_that_can_be_read_in_two_ways_is_asked_about_unless_the_age_is_given():
+    rows = "x,y,value,time\n0,0,1,04/07/2026 10:00\n5,5,2,04/07/2026 11:00\n"
+    with pytest.raises(InputError, match="may be 7 April 2026"):
+        prior_in("at = 2026-07-30T00:00:00Z", rows)
+    assert prior_in("age_days = 3", rows).ages_days.tolist() == [3.0, 3.0]
+
+
+def test_positions_in_feet_below_the_axes_names_are_converted():
+    rows = "x,y,value\nft,ft,mg/l\n0,10,1\n3.28,5,2\n1,1,3\n"
+    assert prior_in("age_days = 3", rows).sites[1].tolist() == [0.999744, 1.524]
 
 
 def test_without_at_a_mission_begins_now():

@@ -71,6 +71,17 @@ def test_readings_of_a_log_lie_at_their_depths(name):
     np.testing.assert_allclose(prior.sites, np.column_stack([METRES, [1.0, 4.5, 9.0]]), atol=0.01)
 
 
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [("Depth (ft)", [3.28, 13.12, 26.24]), ("depth_cm", ["99.9744", "399.8976", "799.7952"])],
+)
+def test_depths_in_other_units_are_converted(name, cells):
+    log(**{name: cells})
+    prior = prior_of("deep")
+    assert prior.sites[:, 2].tolist() == [0.999744, 3.998976, 7.997952]
+    assert f"log.csv: {name} is converted from {name[-3:].strip('_()')} to m" in prior.notes
+
+
 def test_a_cast_at_one_place_keeps_its_depths():
     log(lat=[LAT[0]] * 3, lon=[LON[0]] * 3, depth=[0.0, 3.0, 6.0])
     assert prior_of("deep").sites[:, 2].tolist() == [0.0, 3.0, 6.0]
@@ -108,6 +119,18 @@ def test_readings_without_a_depth_are_left_out_and_said_to_be():
     prior = prior_of("deep")
     assert prior.sites[:, 2].tolist() == [1.0, 3.0]
     assert prior.notes == ("log.csv: 1 row without a depth left out (line 3)",)
+
+
+@pytest.mark.parametrize("form", [log, metres])
+def test_values_in_another_unit_are_converted_or_refused_by_name(form):
+    form(chl=[1, 2, 3])
+    write("log.csv", Path("log.csv").read_text().replace("chl", "chl (mg/L)"))
+    converted = prior_of()
+    assert converted.values.tolist() == [1000.0, 2000.0, 3000.0]
+    assert "log.csv: chl (mg/L) is converted from mg/L to ug/l" in converted.notes
+    write("log.csv", Path("log.csv").read_text().replace("chl (mg/L)", "chl (RFU)"))
+    with pytest.raises(InputError, match="the unit of column chl \\(RFU\\) is 'RFU'"):
+        prior_of()
 
 
 def test_the_column_of_the_value_may_have_a_unit_and_capitals():
@@ -464,3 +487,32 @@ def test_readings_that_look_wrong_are_asked_about_by_line(command):
     assert cleaned.values.max() < 0.3 < kept.values.max()
     assert any("look" in note and "32" in note for note in cleaned.notes)
     assert prior_of(high=1.0).values.max() < 0.3
+
+
+@pytest.mark.parametrize(
+    ("unit", "factor", "noted"),
+    [
+        ("ug/l", 1, False),
+        ("µg/L", 1, False),
+        ("mg m-3", 1, False),
+        ("mg/l", 1000, True),
+        ("counts", 1, False),
+    ],
+)
+@FORMS
+def test_values_are_converted_to_the_unit_of_the_world(form, unit, factor, noted):
+    form(noise_sd=[0.01] * 3)
+    write("log.csv", Path("log.csv").read_text().replace("chl", f"chl ({unit})"))
+    prior = prior_of()
+    assert prior.values == pytest.approx(np.array([0.1, 0.2, 0.3]) * factor, rel=1e-12)
+    assert prior.noise_sds == pytest.approx([0.01 * factor] * 3, rel=1e-12)
+    assert any("is converted from mg/l to ug/l" in note for note in prior.notes) == noted
+
+
+@FORMS
+def test_values_in_another_kind_of_unit_are_refused(form):
+    form()
+    write("log.csv", Path("log.csv").read_text().replace("chl", "chl (degC)"))
+    with pytest.raises(InputError, match="the unit of column chl") as raised:
+        prior_of()
+    assert "ug/l, the unit of chl in the world" in raised.value.expected

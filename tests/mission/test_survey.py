@@ -522,6 +522,13 @@ def test_the_threshold_of_counts_that_are_mostly_zero_is_one_of_the_others(said,
     assert fieldbo.load_mission("stars").question.threshold == threshold
 
 
+def test_counts_of_zero_in_a_row_are_no_stuck_sensor():
+    counts = np.zeros(60)
+    counts[[4, 11, 12, 30]] = [0.6, 1.0, 0.5, 0.9]
+    scattered(counts)
+    assert len(Survey(Path("s.csv"), ("x", "y"), "v").read().readings.values) > 50
+
+
 def test_a_quantile_that_every_reading_reaches_is_refused(command):
     scattered(np.array([0.0] * 30 + [0.3, 0.5, 0.5, 0.6, 1.0]))
     code, _, error = command("new", "world", "stars", *METRES, "--quantile", "0.7")

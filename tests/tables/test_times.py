@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldbo.tables.clocks import count_times
+from fieldbo.tables.columns import describe_columns
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import column_of_time, times_in, times_of
 from fieldbo.tables.units import unit_of
@@ -70,7 +72,10 @@ def test_headers_without_a_zone_leave_it_open(name):
     "name", ["Time (CST)", "Time (local)", "Local time", "Ortszeit", "Time (ET)", "Time, IST"]
 )
 def test_zones_that_are_not_certain_are_a_question(name):
-    assert "is not certain" in read(name, "2026-07-14 09:00:00").undecided
+    times = read(name, "2026-07-14 09:00:00")
+    assert "is not certain" in times.unzoned
+    assert not times.offsets
+    assert read(name, "2026-07-14T09:00:00Z").unzoned == ""
 
 
 def test_a_place_s_zone_knows_summer_time():
@@ -171,6 +176,9 @@ def test_korexo_s_date_time_and_fraction_are_one_time():
     assert column_of_time(table, list(columns)) == "Date (MM/DD/YYYY)"
     for name in list(columns)[:2]:
         assert times_in(table, name).seconds.tolist() == [AT, AT + 0.5, AT + 1.25]
+    iso = ("2026-07-14T09:00:00Z", "2026-07-14T09:00:00.500Z", "2026-07-14T09:00:01.250Z")
+    rewritten = replace(table, cells={**table.cells, "Date (MM/DD/YYYY)": iso})
+    assert times_in(rewritten, "Date (MM/DD/YYYY)").seconds.tolist() == [AT, AT + 0.5, AT + 1.25]
 
 
 def test_a_zone_of_either_column_holds_for_both():
@@ -179,9 +187,51 @@ def test_a_zone_of_either_column_holds_for_both():
         assert times_in(of_columns(columns), names[0]).seconds.tolist() == [AT]
 
 
+@pytest.mark.parametrize("date", ["46217", "14.07.2026", "20260714", "740177"])
+@pytest.mark.parametrize("clock", ["09:00:00", "0.375000", "09:00"])
+def test_a_date_and_a_time_of_day_of_a_spreadsheet_are_put_together(date, clock):
+    table = table_of(Date=[date] * 2, Time=[clock] * 2)
+    assert times_in(table, "Date").seconds.tolist() == [AT, AT]
+
+
+def test_dates_beside_times_of_day_that_are_not_known_are_a_question():
+    times = times_in(table_of(Date=["14.07.2026"] * 2, Time=["900", "901"]), "Date")
+    assert times.unzoned == "Date holds dates alone, and Time no times of day that are known"
+
+
 def test_compact_dates_and_times_of_day_are_put_together():
     table = table_of(Date=["20260714", "20260714"], Time=["09:00:00", "09:00:01"])
     assert times_in(table, "Date").seconds.tolist() == [AT, AT + 1]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"Year": "2026", "Month": "7", "Day": "14", "Hour": "9", "Minute": "0", "Second": "0.0"},
+        {"YY": "2026", "MM": "07", "DD": "14", "hh": "09", "mm": "00"},
+        {"year": "2026", "doy": "195", "hour": "9"},
+        {"Year (UTC+2)": "2026", "month": "7", "day": "14", "hour": "11"},
+        {"year": "2026", "yday": "195.375"},
+    ],
+)
+def test_parts_of_a_date_in_columns_of_their_own_are_one_time(columns):
+    table = of_columns({**{name: [cell] * 2 for name, cell in columns.items()}, "chl": ["3", "4"]})
+    assert all(times_in(table, name).seconds.tolist() == [AT, AT] for name in columns)
+    assert [column.kind for column in describe_columns(table)] == ["time"] * len(columns) + ["value"]
+    assert column_of_time(table, list(columns)) == next(iter(columns))
+
+
+def test_what_is_called_like_parts_of_a_date_but_is_none_stays():
+    table = of_columns({"Day": ["1", "2"], "mm": ["0.5", "70"], "min": ["3", "4"]})
+    assert "time" not in [column.kind for column in describe_columns(table)]
+    rain = table_of(Year=["2026"], Month=["7"], Day=["14"], mm=["12"])
+    assert times_in(rain, "Day").seconds.tolist() == [AT - 9 * 3600]
+    assert describe_columns(rain)[-1].kind == "value"
+
+
+def test_milliseconds_in_a_column_of_their_own_are_added():
+    table = table_of(Date=["2026/07/14"] * 2, Time=["09:00:00"] * 2, ms=["0", "250"], LEVEL=["1.5", "1.6"])
+    assert times_in(table, "Time").seconds.tolist() == [AT, AT + 0.25]
 
 
 def test_gps_weeks_and_seconds_are_utc_without_leap_seconds():

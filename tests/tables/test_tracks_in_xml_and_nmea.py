@@ -88,6 +88,7 @@ def test_tracks_of_two_boats_at_once_are_no_track():
     with pytest.raises(InputError, match="2 tracks that may be meant"):
         open_track(path)
     assert len(open_track(path, "two")) == 12
+    assert len(open_track(Path("log.gpx:two"))) == 12
 
 
 def test_elements_of_other_namespaces_keep_their_units_and_never_take_the_name_of_another():

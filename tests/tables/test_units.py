@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError
 from fieldbo.tables.coordinates import read_degrees
-from fieldbo.tables.measures import along, lengths_of
+from fieldbo.tables.measures import along, lengths_of, spreads_in, values_in
+from fieldbo.tables.opening import open_table
+from fieldbo.tables.survey import survey_points
 from fieldbo.tables.table import Table
 from fieldbo.tables.units import bare, clean_unit, conversion, is_pressure, unit_of
 
@@ -85,6 +87,8 @@ HEADERS = [
     ("chl_a", "chl_a", None, None),
     ("phase_s", "phase_s", None, None),
     ("time_in", "time_in", None, None),
+    ("Temp_M", "Temp_M", None, None),
+    ("DEPTH_M", "DEPTH_M", "M", "meter"),
     ("N2O (nmol L-1)", "N2O", "nmol L-1", "nanomole / liter"),
     ("Abundance (cells/mL)", "Abundance", "cells/mL", "cell / milliliter"),
 ]  # fmt: skip
@@ -230,7 +234,9 @@ def test_what_points_up_and_is_positive_is_no_depth(name):
 def test_negative_depths_are_a_question(name):
     with pytest.raises(InputError, match="depths are negative"):
         lengths_of(table_of(name, "-1.5", "-2"), name, "depth")
-    assert lengths_of(table_of(name, "-0.02", "2"), name, "depth").numbers.tolist() == [-0.02, 2.0]  # in air
+    assert lengths_of(table_of(name, "-0.02", "2", "1"), name, "depth").numbers.tolist() == [-0.02, 2.0, 1.0]
+    with pytest.raises(InputError, match="depths are negative"):
+        lengths_of(table_of(name, "0.02", "-1.5", "-2"), name, "depth")
 
 
 def test_depths_are_no_heights():
@@ -248,11 +254,70 @@ def test_a_column_along_an_axis_takes_the_unit_of_the_axis():
         along(table_of("temperature (mg/L)", "50"), "temperature (mg/L)", oven)
 
 
+def test_a_name_and_a_line_of_units_that_differ_are_refused():
+    with pytest.raises(InputError, match=r"column 'depth_ft' states the unit ft, the line of units m"):
+        lengths_of(table_of("depth_ft", "3", unit="m"), "depth_ft", "depth")
+    assert values_in(table_of("Turb_M", "3", unit="NTU"), "Turb_M", "NTU").numbers.tolist() == [3.0]
+    assert lengths_of(table_of("depth_ft", "10", unit="feet"), "depth_ft", "depth").numbers.tolist() == [
+        3.048
+    ]
+
+
+def test_units_in_lines_above_the_names_are_those_of_the_columns(tmp_path):
+    rows = "".join(f"2026/07/14,09:00:{i:02d},500,{10 + i},{64 + i}\n" for i in range(9))
+    head = "Serial_number:\n2041234\nLEVEL\nUNIT: ft\nTEMPERATURE\nUNIT: °F\n"
+    (tmp_path / "level.csv").write_text(f"{head}Date,Time,ms,LEVEL,TEMPERATURE\n{rows}", encoding="utf-8")
+    table = open_table(tmp_path / "level.csv")
+    assert table.units == {"LEVEL": "ft", "TEMPERATURE": "°F"}
+    assert lengths_of(table, "LEVEL", "depth").numbers[0] == 3.048
+
+
+def test_degrees_times_ten_million_are_named_in_the_error():
+    at = {"lat": 473100000, "lon": 85100000, "v": 5}
+    cells = {name: tuple(str(k + i) for i in range(9)) for name, k in at.items()}
+    table = Table(Path("log.csv"), tuple(cells), {}, cells, np.arange(2, 11))
+    with pytest.raises(InputError, match=r"lat \(degE7\)"):
+        survey_points(table, lat="lat", lon="lon", value="v")
+
+
+def test_values_become_those_of_the_world_s_unit():
+    for name, cell, unit, value in (
+        ("Temp (degF)", "50", "degC", 10.0),
+        ("chl (mg m-3)", "3.3", "µg/L", 3.3),
+        ("Sal psu", "35.1", "1e-3", 35.1),
+        ("chl", "3.3", "µg/L", 3.3),
+        ("count (birds)", "3", "birds", 3.0),
+        ("Sat (%)", "98", "1", 98.0),
+    ):
+        assert values_in(table_of(name, cell), name, unit).numbers.tolist() == [value]
+    for name, unit in (("chl RFU", "µg/L"), ("Turbidity (NTU)", "FNU"), ("Sal (g/kg)", "psu")):
+        with pytest.raises(InputError, match="the unit of column"):
+            values_in(table_of(name, "3"), name, unit)
+
+
+def test_standard_deviations_are_converted_without_the_offset_of_the_values():
+    assert spreads_in(table_of("sd (degF)", "0.9"), "sd (degF)", "degC").numbers.tolist() == [0.5]
+    assert spreads_in(table_of("sd (%)", "2"), "sd (%)", "1").numbers.tolist() == [2.0]
+    with pytest.raises(InputError, match="the unit of column sd"):
+        spreads_in(table_of("sd (m)", "2"), "sd (m)", "degC")
+
+
+def test_heights_along_an_axis_of_heights_point_up_and_get_its_unit():
+    cells = {"lat": "47.31", "lon": "8.5{i}", "Altitude (ft)": "1{i}", "v": "{i}"}
+    columns = {name: tuple(cell.format(i=i) for i in range(6)) for name, cell in cells.items()}
+    table = Table(Path("log.csv"), tuple(cells), {"Altitude (ft)": "ft"}, columns, np.arange(2, 8))
+    given = {"lat": "lat", "lon": "lon", "value": "v", "depth": "Altitude (ft)"}
+    points = survey_points(table, **given, upright=Axis("altitude", "m", 0, 100), spacing_m=1.0)
+    assert points.depths.tolist() == [float(Decimal(f"1{i}") * Decimal("0.3048")) for i in range(6)]
+    with pytest.raises(InputError, match="points up"):
+        survey_points(table, **given)
+
+
 # -- degrees -------------------------------------------------------------------------------------------------
 
 WEST = ["Longitude (deg W)", "Longitude (°W)", "longitude_w", "Lon_W", "LonW", "West longitude",
         "Longitude (W)", "Longitude West", "lon (degrees_west)", "Lon [deg. West]", "LONGITUDE (DEG W)",
-        "W Lon", "Lon deg W"]  # fmt: skip
+        "W Lon", "Lon deg W", "Longitude (West)"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WEST)
@@ -301,6 +366,22 @@ def test_a_header_that_says_south_makes_latitudes_negative():
     with pytest.raises(InputError, match="says N, the header S"):
         read_degrees(table_of(name, "42.9 N"), name, "latitude")
     assert read_degrees(table_of(name, "42.9 S"), name, "latitude").numbers.tolist() == [-42.9]
+
+
+@pytest.mark.parametrize(
+    "name", ["Latitude (North)", "Latitude (N)", "Lat (deg min)", "LATITUDE (DEG)", "Lat (GPS)"]
+)
+def test_what_stands_behind_a_latitude_without_being_a_unit_changes_nothing(name):
+    read = read_degrees(table_of(name, "47 18.6", "47.5"), name, "latitude").numbers
+    np.testing.assert_allclose(read, [47.31, 47.5], rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "name", ["DEPTH (M)", "DEPTH (FT)", "Depth (Ft.)", "DEPTH_FT", "Depth (feet, MSL)", "depth [m]"]
+)
+def test_units_in_capitals_and_with_dots_are_known(name):
+    metres = lengths_of(table_of(name, "10"), name, "depth").numbers.tolist()
+    assert metres == [3.048 if "F" in name.upper() else 10.0]
 
 
 def test_degrees_and_minutes_are_converted_if_the_header_says_so():

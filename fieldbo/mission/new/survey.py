@@ -154,6 +154,7 @@ class Survey(Source):
             log,
             **where,
             value=self.value,
+            value_unit=self.value_unit,
             time=self.time,
             noise_sd=self.noise_sd,
             channels=self.channels,

@@ -19,6 +19,7 @@ from fieldbo.domain.controls import Controls, ControlSet, Uniform
 from fieldbo.domain.domain import Domain
 from fieldbo.errors import InputError, UnknownNameError, counted
 from fieldbo.mission.new.writer import Source, check_values_differ, shorten_names
+from fieldbo.tables.marks import sentinel_doubts
 from fieldbo.tables.readings import Readings, read_readings
 from fieldbo.tables.source import Opening
 from fieldbo.tables.table import Table, fix_of_limit
@@ -107,6 +108,7 @@ class CellTable(Source):
         value = log.column(self.value, "--value")
         noise_sd = None if self.noise_sd is None else log.column(self.noise_sd, "--noise")
         columns, notes = self._choose_settings(log, value, noise_sd)
+        _ask_about_marks(log, [*columns, value])
         kept, failures = _find_failures(log, value)
         readings = self._readings(log.rows(kept), columns, value, noise_sd)
         *names, value_name = shorten_names([*columns, value])
@@ -316,6 +318,18 @@ def quoted(column: str) -> str:
 def _is_order(column: str) -> bool:
     """Return whether a column's name says that it numbers, orders or comments the trials."""
     return re.sub(r"[^a-z]", "", bare(column).lower()) in _ORDER
+
+
+def _ask_about_marks(log: Table, columns: Sequence[str]) -> None:
+    """Raise an `InputError` for numbers that may stand for no value."""
+    doubts = [each for name in columns for each in sentinel_doubts(log.numbers(name), name, log.missing)]
+    if doubts:
+        raise InputError(
+            "; ".join(doubts),
+            expected="a table without doubtful values",
+            where=str(log.path),
+            fix="name numbers that stand for no value, as in --missing -9999, or correct the table",
+        )
 
 
 def _find_failures(log: Table, value: str) -> tuple[NDArray[np.bool_], list[str]]:

@@ -206,7 +206,8 @@ def choose(
             f"{path.name} has {counted(len(tables), what, several)} that may be meant: {describe(tables)}",
             expected="one table of readings",
             where=str(path),
-            fix=f"name one with {LAYER_OPTION} {next(iter(tables))!r}",
+            fix=f"name one: {LAYER_OPTION} {next(iter(tables))!r}; of a track, "
+            f"--track '{path.name}:{next(iter(tables))}'",
         )
     return next(iter(tables))
 

@@ -76,7 +76,7 @@ KINDS: tuple[Unreadable, ...] = (
         "save it as .xlsx or as CSV (UTF-8)",
     ),
     Unreadable("a PDF document", _begins(b"%PDF"), "export the readings as CSV; a page can't be read"),
-    Unreadable("a picture", lambda head, _: head.startswith(
+    Unreadable("a picture, sound or film", lambda head, _: head.startswith(
         (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM6", b"RIFF")), "export the readings themselves"),
     Unreadable(
         "a raster (TIFF)",
