@@ -111,7 +111,6 @@ def survey_points(
     bounds: Bounds | None = None,
     spacing_m: float | None = None,
     tolerance_m: float = 1.0,
-    pooled_above: int = 0,
     cleaning: Cleaning = "ask",
     low: float | None = None,
     high: float | None = None,
@@ -156,9 +155,6 @@ def survey_points(
         widened for a log with so many readings that a fit would take minutes.
     tolerance_m : float
         Stations closer than this, and than a quarter of the spacing, are one.
-    pooled_above : int
-        Readings are pooled only if there are more than this. `fieldbo.tables.pooling.MOST_READINGS` keeps a
-        small table as it is.
     cleaning : {"ask", "clean", "keep"}
         What to do with readings that look wrong: raise an error that lists them, leave them out, or take
         them.
@@ -239,11 +235,8 @@ def survey_points(
         None if noise is None else noise[order] ** 2,
         log.lines[order],
     )
-    pooling: list[str] = []
-    if len(rows) > pooled_above:
-        rows, spacing, thinning = thinned(rows, spacing_m)
-        rows, joining = joined(rows, min(tolerance_m, 0.25 * spacing))
-        pooling = [*thinning, *joining]
+    rows, spacing, thinning = thinned(rows, spacing_m)
+    rows, joining = joined(rows, min(tolerance_m, 0.25 * spacing))
     got = rows.columns
     return SurveyPoints(
         np.column_stack([got[name] for name in where.columns]),
@@ -254,7 +247,7 @@ def survey_points(
         rows.noise_sd,
         rows.counts,
         tuple(rows.lines.tolist()),
-        (*notes, *wrapping, *pooling),
+        (*notes, *wrapping, *thinning, *joining),
         tuple(doubts),
         dated=clock is not None and clock.absolute,
         undecided="" if clock is None else clock.undecided or clock.unzoned,

@@ -51,12 +51,6 @@ def test_positions_must_be_named():
         survey_points(log, lat="lat", value="v")
 
 
-def test_a_small_table_can_be_kept_as_it_is():
-    log = table_of(x=[0.0, 0, 0.1, 50, 100], y=[0.0, 0, 0, 80, 90], v=np.arange(5.0))
-    assert len(survey_points(log, x="x", y="y", value="v", pooled_above=MOST_READINGS)) == 5
-    assert len(survey_points(log, x="x", y="y", value="v")) == 3
-
-
 @pytest.mark.parametrize("kind", ["grid", "stations in any order", "casts", "lines"])
 def test_no_log_leaves_more_readings_than_a_fit_can_take(kind):
     rng = np.random.default_rng(0)
