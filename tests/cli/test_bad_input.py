@@ -370,7 +370,8 @@ def test_a_log_of_values_not_above_0_is_rejected_with_its_line_and_column(expect
     expect_rejected("check", "table", parts=["line 5, column v"])
     write("s.csv", with_row("1,1,-1.3"))
     survey = ("--csv", "s.csv", "--x", "x", "--y", "y", "--value", "v", "--transform", "log")
-    expect_rejected("new", "world", "w", *survey, parts=["line 5, column v"])
+    expect_rejected("new", "world", "w", *survey, parts=["line 5: v -1.3, a spike"])
+    expect_rejected("new", "world", "w", *survey, "--keep", parts=["line 5, column v"])
 
 
 def test_a_threshold_without_a_log_is_rejected_before_the_run(expect_rejected):
