@@ -31,9 +31,9 @@ from fieldbo.tables.survey import SurveyPoints, survey_points
 from fieldbo.tables.suspects import Track
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import IN_UTC, Times, column_of_time, times_in, times_of
-from fieldbo.tables.units import bare, conversion, is_known
+from fieldbo.tables.units import bare
 from fieldbo.world.raster import value_column
-from fieldbo.world.world import Quantity, World
+from fieldbo.world.world import World
 
 _OPTION = re.compile(r"--([a-z][a-z-]*)(?: (-?\d[\d.e+-]*))?")
 _CLEANING = 'leave them out with cleaning = "clean" in [prior], or take them with "keep"'
@@ -95,7 +95,6 @@ def _read(path: Path, content: PriorFile, world: World, track: Path | None) -> E
     read = _read_table if found.kind == "axes" else _read_log
     points = read(log, found, names, content, world.domain)
     _check_doubts(points, log, content)
-    points = _in_unit(points, log, value, world.quantity)
     times, ages = np.full(len(points), np.nan), None
     if points.times is not None and points.dated:
         times = points.times
@@ -151,39 +150,6 @@ def _check_doubts(points: SurveyPoints, log: Table, content: PriorFile) -> None:
             where=str(log.path),
             fix="write them so, or give the age of all readings with --set prior.age_days=1",
         )
-
-
-def _in_unit(points: SurveyPoints, log: Table, value: str, quantity: Quantity) -> SurveyPoints:
-    """Return points with their values in the world's unit, if both the log and the world state one.
-
-    Raises
-    ------
-    InputError
-        The log's unit can't become that of the world.
-    """
-    stated, wanted = log.units.get(value), quantity.unit
-    if stated is None or stated == wanted or wanted in ("", "1"):
-        return points
-    change = conversion(stated, wanted)
-    if change is None:
-        if not (is_known(stated) and is_known(wanted)):
-            return points
-        raise InputError(
-            f"the unit of column {value} is {stated!r}",
-            expected=f"{wanted}, the unit of {quantity.name} in the world, or one that can become it",
-            where=log.place_of_names,
-            fix="name another column with prior.value; if the header is wrong, correct it",
-        )
-    if change.factor == 1 and not change.offset:
-        return points
-    factor, offset = float(change.factor), float(change.offset)
-    noise = points.noise_sd
-    return replace(
-        points,
-        values=factor * points.values + offset,
-        noise_sd=None if noise is None else factor * noise,
-        notes=(*points.notes, f"{value} is converted from {stated} to {wanted}"),
-    )
 
 
 # -- positions and values ------------------------------------------------------------------------------------
@@ -263,7 +229,7 @@ def _read_table(log: Table, found: _Found, names: _Names, content: PriorFile, do
     if not kept.any():
         raise InputError("every reading failed", expected="at least one value", where=str(log.path))
     values = values_in(log, names.value, names.unit)
-    noise = None if names.noise is None else spreads_in(log, names.noise, names.unit)
+    noise = None if names.noise is None else spreads_in(log, names.noise, names.unit, names.value)
     axes = [along(log, column, axis) for column, axis in zip(found.columns, domain.axes, strict=True)]
     clock, about_time = _read_times(log, names.time)
     positions = np.column_stack([axis.numbers for axis in axes])

@@ -154,15 +154,17 @@ def values_in(table: Table, name: str, unit: str) -> Measured:
     return Measured(change.of(table.cells[name], table.numbers(name)), (note,))
 
 
-def spreads_in(table: Table, name: str, unit: str) -> Measured:
-    """Return a column of standard deviations in the unit of the values; differences have no offset.
+def spreads_in(table: Table, name: str, unit: str, values: str | None = None) -> Measured:
+    """Return a column of standard deviations in a unit; differences have no offset.
+
+    One that states no unit has that of the column of `values`.
 
     Raises
     ------
     InputError
         The column states a unit of another kind.
     """
-    stated = stated_unit(table, name)
+    stated = stated_unit(table, name) or (None if values is None else stated_unit(table, values))
     change = None if stated is None or is_plain(unit) else conversion(stated, unit)
     if change is None:
         return values_in(table, name, unit)

@@ -200,7 +200,7 @@ def survey_points(
         _read_numbers(log, depth)  # checks its cells
         columns["depth"], about_depth = along(log, depth, upright or _DEPTH)
     columns |= {f"channel {each}": _read_numbers(log, log.column(each, "--channel")) for each in channels}
-    noise, about_noise = _read_noise(log, noise_sd, unit)
+    noise, about_noise = _read_noise(log, noise_sd, unit, value)
     clock, about_time = _read_times(log, time)
     notes = [*log.notes, *where.notes, *about_depth, *about_value, *about_noise, *about_time]
 
@@ -347,13 +347,13 @@ def _read_lengths(log: Table, name: str) -> Measured:
     return lengths_of(log, name, kind_of(name))
 
 
-def _read_noise(log: Table, name: str | None, unit: str) -> tuple[Array | None, tuple[str, ...]]:
+def _read_noise(log: Table, name: str | None, unit: str, value: str) -> tuple[Array | None, tuple[str, ...]]:
     """Return the standard deviations (n,) of a column in the unit of the values, and notes."""
     if name is None:
         return None, ()
     name = log.column(name, "--noise")
     _read_numbers(log, name)  # checks its cells
-    return spreads_in(log, name, unit)
+    return spreads_in(log, name, unit, value)
 
 
 def _ask_about_marks(log: Table, names: Sequence[str | None]) -> list[str]:
