@@ -496,7 +496,7 @@ def test_readings_that_look_wrong_are_asked_about_by_line(command):
         ("µg/L", 1, False),
         ("mg m-3", 1, False),
         ("mg/l", 1000, True),
-        ("lake A", 1, False),
+        ("birds", 1, False),
     ],
 )
 @FORMS
@@ -507,3 +507,12 @@ def test_values_are_converted_to_the_unit_of_the_world(form, unit, factor, noted
     assert prior.values == pytest.approx(np.array([0.1, 0.2, 0.3]) * factor, rel=1e-12)
     assert prior.noise_sds == pytest.approx([0.01 * factor] * 3, rel=1e-12)
     assert any("is converted from mg/l to ug/l" in note for note in prior.notes) == noted
+
+
+@FORMS
+def test_values_in_another_kind_of_unit_are_refused(form):
+    form()
+    write("log.csv", Path("log.csv").read_text().replace("chl", "chl (degC)"))
+    with pytest.raises(InputError, match="the unit of column chl") as raised:
+        prior_of()
+    assert "ug/l, or a unit that can be converted to it" in raised.value.expected
