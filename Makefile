@@ -16,7 +16,7 @@ WORKERS := -n auto --dist worksteal
 # Tests of robots mostly wait for them.
 SIDE_BY_SIDE := -n 10
 
-.PHONY: mission test test-all test-peers test-peers-ros2 test-peers-others quick lint fast-tests all-tests docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
+.PHONY: mission test test-all test-peers test-qgis test-peers-ros2 test-peers-others quick lint fast-tests all-tests docs check pictures bench bench-peers papers svm-grid mlp-breast-cancer cell-pipeline lake-places clean
 
 mission: .venv/.installed      ## set up, and run the lake mission
 	$(BIN)/fieldbo run lake-level-set
@@ -56,7 +56,11 @@ test-peers-ros2:
 	.venv-ros/bin/python -m pytest $(SIDE_BY_SIDE) tests/peers/test_ros2.py
 
 test-peers-others:
-	$(PYTEST) $(SIDE_BY_SIDE) tests/peers tests/peers/programs.py --ignore tests/peers/test_ros2.py
+	$(PYTEST) $(SIDE_BY_SIDE) tests/peers tests/peers/programs.py --ignore tests/peers/test_ros2.py -k "not qgis"
+
+test-qgis: .venv/.installed-peers .venv/.compiled   ## open exports in QGIS, which takes minutes to install
+	/usr/bin/python3 -c 'import qgis' || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-qgis'
+	$(PYTEST) tests/peers/programs.py -k qgis
 
 docs: .venv/.installed-docs    ## build the documentation into build/docs/html, offline, warnings as errors
 	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -d $(DOCS)/doctrees docs $(DOCS)/html
@@ -132,9 +136,9 @@ clean:                         ## remove what this Makefile made; runs/ is yours
 	$(call INSTALL,.venv) --editable '.[dev,mqtt,mavlink]' --requirement tests/peers/requirements.txt
 	command -v mosquitto || PATH="$$PATH:/usr/sbin" command -v mosquitto || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq mosquitto'
 	command -v chromium || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq chromium'
-	for program in ogr2ogr gpsbabel ncwa cdo ncdump udunits2; do command -v $$program || exit 1; done && \
-	    /usr/bin/python3 -c 'import qgis' || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq \
-	    --no-install-recommends gdal-bin gpsbabel nco cdo netcdf-bin udunits-bin python3-qgis'
+	for program in ogr2ogr gpsbabel ncwa cdo ncdump udunits2; do command -v $$program || exit 1; done || \
+	    $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends \
+	    gdal-bin gpsbabel nco cdo netcdf-bin udunits-bin'
 	touch $@ .venv/.installed .venv/.installed-dev
 
 # ROS 2 fixes the versions of its own wheels, and so has an environment of its own.

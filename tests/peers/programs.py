@@ -339,7 +339,7 @@ def in_qgis(lake):
         timeout=120,
         check=False,
     )
-    assert done.stdout, f"QGIS shows nothing: make test-peers installs it\n{done.stderr}"
+    assert done.stdout, f"QGIS shows nothing: make test-qgis installs it\n{done.stderr}"
     assert "may only be partially supported" not in done.stderr
     return json.loads(done.stdout)
 
