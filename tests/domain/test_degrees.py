@@ -250,7 +250,16 @@ def test_trajectories_hold_each_degree_once(folder):
     data = trajectory(recorded)
     degrees = np.column_stack([data["latitude"].values, data["longitude"].values])
     assert apart_m(degrees, by_pyproj("EPSG:32632", recorded.result.sites)).max() < 1e-6
-    assert set(data.coords) == {"time", "east", "north", "latitude", "longitude", "altitude", "crs"}
+    assert set(data.coords) == {
+        "time",
+        "east",
+        "north",
+        "latitude",
+        "longitude",
+        "altitude",
+        "crs",
+        "trajectory",
+    }
     assert not [name for name in data.variables if str(name).startswith(("latitude_", "longitude_"))]
 
 
