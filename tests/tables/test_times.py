@@ -318,3 +318,7 @@ def test_a_time_whose_offset_leads_beyond_the_calendar_is_missing(cell):
 def test_a_time_beyond_the_calendar_is_shown_as_a_number():
     log = table_of(**{"time (days since 1950-01-01)": ["1", "2", "900000000"], "x": ["1", "2", "3"]})
     assert [column.high for column in describe_columns(log)] == ["7.775937e+13", "3"]
+
+
+def test_a_long_cell_is_no_time_at_once():
+    assert times_of(["2024-05-01 " + "1:00 " * 50] * 3) is None
