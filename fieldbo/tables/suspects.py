@@ -13,9 +13,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.tables.apart import find_apart
 
-Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 
 
@@ -119,6 +119,7 @@ def find_spikes(track: Track, column: str) -> list[Suspect]:
 
     Far is in relation to how readings of the log differ from their neighbours, here and everywhere. Of
     positive values, the logarithm must be far off, too: high values of skewed quantities vary more.
+    Up to three side by side are spikes if they are far outside the range of all others (`find_apart`).
     """
     values = track.values
     if len(track) < _FEWEST or _has_many_zeros(values):
@@ -128,9 +129,11 @@ def find_spikes(track: Track, column: str) -> list[Suspect]:
     if found.any() and values.min() > 0:
         with_floor = _resolution(values) / float(np.median(values))
         found &= _stand_out(np.log(values), near, in_order, with_floor)
+    found |= find_apart(values, near)
 
     def reason(row: int) -> str:
-        around = values[near[row]]
+        others = near[row][~found[near[row]]]
+        around = values[others if len(others) else near[row]]
         return f"a spike: {around.min():.6g} to {around.max():.6g} around it"
 
     return suspects_at(track, np.flatnonzero(found), column, "spike", reason)

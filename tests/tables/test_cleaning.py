@@ -104,6 +104,18 @@ def test_stations_in_any_order_are_compared_with_those_around_them():
     assert lines_of(found, "spike") == [2 + int(np.flatnonzero(order == 200)[0])]
 
 
+@pytest.mark.parametrize("size", [6.0, 36.0])
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("per_line", [10, 40])
+def test_readings_far_outside_the_field_are_found_though_neighbours_differ_at_turns(size, width, per_line):
+    along = np.arange(150.0)
+    metres = np.column_stack([40 / per_line * (along % per_line), 4 * (along // per_line)])
+    values = 7 + 4 * np.sin(metres[:, 0] / 12) * np.cos(metres[:, 1] / 9) + rng().normal(0, 0.05, 150)
+    values[70 : 70 + width] = size * values.max()
+    found = suspects(values, metres=metres, times=along)
+    assert lines_of(found, "spike") == list(range(72, 72 + width))
+
+
 def test_a_few_readings_say_too_little():
     assert not suspects([1.0, 1, 1, 99, 1], metres=LINES[:5], times=None)
 
