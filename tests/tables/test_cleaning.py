@@ -163,6 +163,22 @@ def test_a_position_that_jumps_and_is_back_is_found(times, width):
     assert "a jump of 949 m" in found[0].reason
 
 
+@pytest.mark.parametrize(("n", "at"), [(60, [30]), (150, [70]), (400, [50, 90, 91, 200, 300, 398])])
+@pytest.mark.parametrize("times", [18 * ALONG, None], ids=["times", "no times"])
+def test_jumps_do_not_hide_themselves_in_short_logs_nor_each_other(n, at, times):
+    metres = 10 * LINES[:n] + rng().normal(0, 0.5, (n, 2))
+    metres[at] += [2000.0, 900.0]
+    found = suspects(field()[:n], metres=metres, times=times if times is None else times[:n])
+    assert lines_of(found, "jump of the position") == [2 + each for each in at]
+
+
+@pytest.mark.parametrize("times", [ALONG, None], ids=["times", "no times"])
+def test_stations_of_a_few_readings_each_are_no_jumps(times):
+    draw = rng()
+    of_station = np.repeat(draw.uniform(0, 900, (N, 2)), draw.integers(1, 5, N), axis=0)[:N]
+    assert not suspects(field(), metres=of_station + draw.normal(0, 1.0, (N, 2)), times=times)
+
+
 def test_a_first_fix_elsewhere_is_found():
     metres = LINES.copy()
     metres[:2] += 5000.0
