@@ -33,7 +33,8 @@ class Suspect:
     reason : str
         Why it is suspect, such as "a spike: 14.1 to 14.3 around it".
     kind : str
-        The kind of reason: "spike", "jump of the position", "stuck value" or "impossible value".
+        The kind of reason: "spike", "jump of the position", "stuck value", "zero apart" or
+        "impossible value".
     row : int
         Its index among the readings that were tested.
     """

@@ -246,6 +246,17 @@ def test_limits_that_are_given_count_instead():
     assert not suspects(values, column="temp", unit="degC", high=90.0)
 
 
+def test_a_zero_that_repeats_far_below_all_others_is_asked_about():
+    values = field()
+    values[::80] = 0.0
+    found = suspects(values)
+    assert lines_of(found, "zero apart") == list(range(2, N + 2, 80))
+    assert found[0].reason.endswith("does it stand for no value?")
+    # A field that comes near 0, and a species that is often absent, have true zeros.
+    assert not suspects(np.maximum(field() - 14, 0))
+    assert not suspects(np.where(rng().random(N) < 0.4, 0.0, np.round(field())))
+
+
 def test_depths_above_the_surface_are_found_unless_depths_are_heights():
     depths = 5 + np.sin(ALONG / 9)
     depths[7] = -3.0
@@ -280,6 +291,18 @@ def test_a_survey_asks_about_readings_that_look_wrong():
     assert "--keep" in text
     assert len(caught.value.suspects) == 12
     assert "dive.csv: log.csv" in str(caught.value.at("dive.csv"))
+
+
+def test_a_stretch_of_the_same_is_a_range_of_lines():
+    values = field()
+    values[20], values[100:130] = 60.0, values[100]
+    with pytest.raises(
+        SuspectReadingsError, match="30 of 400 readings look wrong: 1 spike, 29 stuck"
+    ) as caught:
+        points_of(values)
+    told = [line for line in str(caught.value).splitlines() if line.startswith("  - ")]
+    assert told[0].startswith("  - line 22: temp 60, a spike: ")
+    assert told[1:] == [f"  - lines 103 to 131: temp {values[100]:.6g}, stuck: the same in 30 readings"]
 
 
 def test_a_survey_leaves_them_out_or_keeps_them_as_told():
