@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from fieldbo.errors import InputError, counted
 from fieldbo.tables.sheet import Sheet
+from fieldbo.tables.zones import names_pair
 
 OFFSETS = {
     **dict.fromkeys(("UTC", "GMT", "Z", "WET"), 0),
@@ -123,6 +124,8 @@ def read_zone_in_name(sheet: Sheet) -> None:
         return
     sheet.roles[time] = "time"
     name = sheet.names[time]
+    if names_pair(name):
+        return  # each date has its own
     found = re.search(r"(?:GMT|UTC)\s*([-+]?)(\d{1,2}):?(\d{2})?", name)
     zone = re.search(r"\b([A-Z]{1,4}T|ChST|UTC|GMT|Z)\b", name)
     if found:
