@@ -104,7 +104,16 @@ _PACKED = {"MMDDYY": (4, 0, 2), "DDMMYY": (4, 2, 0), "YYMMDD": (0, 2, 4)}
 
 
 def read_packed_times(sheet: Sheet) -> None:
-    """Write dates and times of day without signs in full, by the line of units: ``MMDDYY``, ``HHMMSS``."""
+    """Write dates and times of day without signs in full, by the line of units: ``MMDDYY``, ``HHMMSS``.
+
+    Rows with text for a date, such as "Power loss", are left out.
+    """
+    date = next((column for column, unit in enumerate(sheet.units) if unit in _PACKED), None)
+    if date is not None:
+        texts = {cell: line for (line, _), cell in zip(sheet.rows, sheet.column(date), strict=True)
+                 if re.search(r"[^\W\d_]", cell)}  # fmt: skip
+        sheet.notes += [f"left out: {text} (line {line})" for text, line in texts.items()]
+        sheet.keep([cell not in texts for cell in sheet.column(date)])
     for column, unit in enumerate(sheet.units):
         cells = [cell.zfill(6) if cell.isdigit() and len(cell) < 7 else "" for cell in sheet.column(column)]
         if unit in _PACKED:

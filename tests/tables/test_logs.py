@@ -96,7 +96,7 @@ def test_decimal_commas_between_semicolons_are_points():
         ("47.1,8.5,3\n47.2,8.5,4\n", "the first line holds numbers, not names"),
         ("x,v\n", "has no readings"),
         ("\n\n", "the file is empty"),
-        ("\x00\x01\x02PK\x03\x04" * 9, "the file is not text"),
+        ("\x00\x01\x02PK\x03\x04" * 9, "log.csv is not text"),
     ],
     ids=[
         "mixed",
