@@ -1,4 +1,4 @@
-"""Columns that say something of another one: the unit of each of its cells, or how good each is."""
+"""Columns that say more of another one: the unit of each of its cells, its minutes, or how good each is."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ _BAD, _SUSPECT, _MOST_FLAGS = ("4", "9"), "3", 12
 def apply_companions(table: Table) -> Table:
     """Return a table with the values of each column in one unit, and without those that are flagged as bad.
 
+    Minutes in a column of their own, as of Campbell's GPS(), are added to the whole degrees beside them.
+
     Examples
     --------
     >>> from pathlib import Path
@@ -36,6 +38,8 @@ def apply_companions(table: Table) -> Table:
         measure = _measure_of(table, name)
         if measure is not None:
             table = _apply_units(table, measure, name)
+    for name in table.names:
+        table = _join_parts(table, name)
     for name in table.names:
         if table.roles.get(name) != "flag":
             table = _apply_flags(table, name)
@@ -101,6 +105,62 @@ def _apply_units(table: Table, name: str, unit_column: str) -> Table:
 
 def _fold(name: str) -> str:
     return re.sub(r"[\W_]+", "", name.lower())
+
+
+# -- degrees and minutes -------------------------------------------------------------------------------------
+
+_COORDINATE = frozenset(["lat", "latitude", "lon", "long", "lng", "longitude"])
+_DEGREES = frozenset(["a", "d", "deg", "degs", "degree", "degrees", "dd", "ddd"])
+_MINUTES = frozenset(["b", "m", "min", "mins", "minute", "minutes", "mm"])
+_SECONDS = frozenset(["c", "s", "sec", "secs", "second", "seconds", "ss"])
+
+
+def _join_parts(table: Table, name: str) -> Table:
+    """Return a table with minutes and seconds of columns of their own added to whole degrees.
+
+    The sign of the degrees holds for all. ``lat`` and ``lat_min`` alone may be a mean and a minimum.
+    """
+    rest = [word for word in _split(name) if word not in _DEGREES]
+    if not _COORDINATE & {*rest}:
+        return table
+    certain = _MINUTES if rest != _split(name) else _MINUTES & {"minute", "minutes", "mins"}
+    minutes, seconds = (_part_of(table, name, rest, words) for words in (certain, _SECONDS))
+    if minutes is None:
+        return table
+    degrees = table.numbers(name)
+    if not np.isfinite(degrees).any() or (degrees[np.isfinite(degrees)] % 1).any():
+        return table
+    parts = [(minutes, 60), *([(seconds, 3600)] if seconds else [])]
+    size = np.abs(degrees) + sum(np.abs(table.numbers(part)) / per for part, per in parts)
+    below = table.numbers(minutes) < 0
+    cells = tuple(
+        ""
+        if not np.isfinite(number)
+        else f"-{number!r}"
+        if cell.startswith("-") or negative
+        else repr(number)
+        for cell, number, negative in zip(table.cells[name], size.tolist(), below.tolist(), strict=True)
+    )
+    joined = {part for part, _ in parts}
+    said = " and ".join(part for part, _ in parts)
+    return replace(
+        table,
+        names=tuple(each for each in table.names if each not in joined),
+        cells={each: column for each, column in table.cells.items() if each not in joined} | {name: cells},
+        units={**table.units, name: "degrees"},
+        notes=(*table.notes, f"{name} is its degrees with {said} added"),
+    )
+
+
+def _part_of(table: Table, name: str, rest: list[str], words: frozenset[str]) -> str | None:
+    """Return the column of minutes or seconds, below 60, of a coordinate; None without one."""
+    for each in table.names:
+        own = _split(each)
+        if each != name and words & {*own} and [word for word in own if word not in words] == rest:
+            numbers = table.numbers(each)
+            known = np.abs(numbers[np.isfinite(numbers)])
+            return each if len(known) and (known < 60).all() else None
+    return None
 
 
 # -- flags ---------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fieldbo.errors import InputError
+from fieldbo.tables.coordinates import read_degrees
 from fieldbo.tables.measures import lengths_of
 from fieldbo.tables.opening import open_table
 
@@ -53,6 +54,33 @@ def test_a_unit_of_a_row_that_contradicts_the_header_is_refused():
         log.column("Depth")
     log = opened("lat,lon,Depth (m),Depth_unit", "47.1,8.5,10,metres", "47.2,8.5,10,")
     assert log.cells[log.column("Depth")] == ("10", "10")
+
+
+@pytest.mark.parametrize(
+    ("lat", "minutes"),
+    [
+        ("lat_deg", "lat_min"),
+        ("latitude_a", "latitude_b"),
+        ("Lat (deg)", "Lat (min)"),
+        ("Lat", "Lat_minutes"),
+    ],
+)
+def test_degrees_and_minutes_in_two_columns_are_one_coordinate(lat, minutes):
+    log = opened(f"{lat},{minutes},chl", "47,18.6,3", "-47,18.6,4", "-47,-18.6,4", "-0,18.6,5", "0,-18.6,5")
+    degrees = read_degrees(log, lat, "latitude").numbers
+    assert degrees.tolist() == pytest.approx([47.31, -47.31, -47.31, -0.31, -0.31])
+    assert f"{lat} is its degrees with {minutes} added" in log.notes
+
+
+def test_seconds_and_the_side_beside_degrees_and_minutes_count():
+    log = opened("lat_deg,lat_min,lat_sec,NS,chl", "47,18,36,S,3", "47,18,36,N,3")
+    assert read_degrees(log, "lat_deg", "latitude").numbers.tolist() == pytest.approx([-47.31, 47.31])
+
+
+def test_columns_that_are_not_degrees_and_minutes_stay_apart():
+    assert not opened("lat_deg,lat_min,lon,chl", *(f"47.{i},{i},8,3" for i in range(3))).notes
+    assert not opened("lat_deg,lat_min,lon,chl", *(f"{i},9{i},8,3" for i in range(3))).notes
+    assert not opened("lat,lat_min,lon,chl", *(f"47,4{i},8,3" for i in range(3))).notes
 
 
 @pytest.mark.parametrize("flag", ["chl_qc", "chl QC", "chlQC", "qartod_chl", "chl_qc_agg", "chl_qartod_flag"])
