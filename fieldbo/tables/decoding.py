@@ -147,7 +147,7 @@ def _is_not_latin(content: bytes) -> bool:
 
 def _not_text(path: Path) -> InputError:
     return InputError(
-        "the file is not text",
+        f"{path.name} is not text",
         expected="a CSV file in UTF-8",
         where=str(path),
         fix="export it from the spreadsheet as CSV (UTF-8)",

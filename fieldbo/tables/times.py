@@ -233,7 +233,7 @@ def _apply_zone(log: Table, names: Sequence[str], times: Times) -> Times:
         return times._replace(
             unzoned=times.unzoned or f"the zone of {names[0]} is not certain: {header.question}"
         )
-    rows = zones_of_rows(log)
+    rows = zones_of_rows(log.cells)
     if header is None and rows is None:
         return times
     if times.kind == "date":

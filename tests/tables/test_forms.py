@@ -319,6 +319,14 @@ def test_values_with_an_error_flag_in_a_report_are_left_out_and_others_are_count
     assert "12 values while the sensor warmed up, and used" in open_table(vusitu_html("4")[0]).notes
 
 
+def test_a_report_whose_rows_have_a_class_alone_is_read():
+    path = vusitu_html()[0]
+    whole = open_table(path)
+    page = path.read_text(encoding="utf-8").replace(' isi-data-row=""', "").replace(' isi-data-table=""', "")
+    path.write_text(page, encoding="utf-8")
+    assert open_table(path).cells == whole.cells
+
+
 @pytest.mark.parametrize("form", [vusitu_csv, vusitu_html, hobo, hobo_of_excel])
 def test_an_offset_in_a_header_is_that_of_the_times(form):
     table = open_table(form()[0])

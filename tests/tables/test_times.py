@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fieldbo.tables.clocks import count_times
 from fieldbo.tables.columns import describe_columns
+from fieldbo.tables.opening import open_table
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import column_of_time, times_in, times_of
 from fieldbo.tables.units import unit_of
@@ -81,6 +82,24 @@ def test_zones_that_are_not_certain_are_a_question(name):
 def test_a_place_s_zone_knows_summer_time():
     name = "Time (Europe/Berlin)"
     assert read(name, "2026-07-14 11:00", "2026-01-14 10:00").seconds.tolist() == [AT, AT - 181 * 86_400]
+
+
+@pytest.mark.parametrize(
+    ("name", "summer", "winter"),
+    [("Date-Time (EST/EDT)", "05:00", "04:00"), ("Date-Time (CEST/CET)", "11:00", "10:00"),
+     ("Zeit (MEZ/MESZ)", "11:00", "10:00"), ("Time, PST/PDT", "02:00", "01:00")],
+)  # fmt: skip
+def test_a_pair_of_zones_means_one_by_the_date(name, summer, winter, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    seconds = read(name, f"2026-07-14 {summer}", f"2026-01-14 {winter}").seconds
+    assert seconds.tolist() == [AT, AT - 181 * 86_400]
+    Path("log.csv").write_text(f'#,"{name}",chl\n1,07/14/2026 {summer}:00,3\n2,07/14/2026 {summer}:10,4\n')
+    log = open_table(Path("log.csv"))
+    assert times_in(log, name).seconds.tolist() == [AT, AT + 10]
+
+
+def test_a_pair_of_zones_that_is_no_place_s_is_a_question():
+    assert "EST or JST" in read("Date-Time (EST/JST)", "2026-07-14 09:00:00").unzoned
 
 
 def test_a_column_of_zones_holds_for_its_rows():
