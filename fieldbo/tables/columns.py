@@ -199,6 +199,20 @@ def _split_words(name: str) -> frozenset[str]:
     return frozenset(re.split(r"[^a-zäöüß]+", apart.lower()))
 
 
+def direction_of(name: str) -> Direction | None:
+    """Return whether a column is named like latitudes or like longitudes; None if like neither, or both.
+
+    Examples
+    --------
+    >>> direction_of("GPS_Latitude"), direction_of("gpsLon (deg)"), direction_of("depth")
+    ('latitude', 'longitude', None)
+    """
+    words = _split_words(name)
+    if bool(words & _LATITUDE) == bool(words & _LONGITUDE):
+        return None
+    return "latitude" if words & _LATITUDE else "longitude"
+
+
 def _range(numbers: Array) -> tuple[str, str]:
     return f"{numbers.min():.7g}", f"{numbers.max():.7g}"
 
