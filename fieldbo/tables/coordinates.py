@@ -30,6 +30,7 @@ _TEXT = re.compile(
     \s*[°º"″”'′’]{0,2}\s*(?P<after>[NSEW])?""",
     re.VERBOSE | re.IGNORECASE,
 )
+_LONGEST = 80  # characters: longer cells are no coordinates, and slow to match
 
 
 class Coordinate(NamedTuple):
@@ -52,7 +53,8 @@ def parse(cell: str) -> Coordinate | None:
     >>> round(parse("W 8 34 48").degrees, 6), parse("-8.58").sign, parse("no fix")
     (8.58, '-', None)
     """
-    found = _TEXT.fullmatch(cell.strip())
+    text = cell.strip()
+    found = _TEXT.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
         return None
     degrees, minutes, seconds = (float(found[part] or 0) for part in ("degrees", "minutes", "seconds"))

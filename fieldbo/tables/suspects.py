@@ -310,6 +310,8 @@ def _is_none_found(values: Array, value: float) -> bool:
     if value != 0 or values.min() < 0:
         return False
     others, is_zero = values[values != 0], values == 0
+    if not len(others):
+        return True
     stretches = int(is_zero[0]) + int((np.diff(is_zero.astype(int)) > 0).sum())
     return bool(others.min() < 0.3 * np.ptp(others)) or (stretches >= 3 and len(others) < is_zero.sum())
 

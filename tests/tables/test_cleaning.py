@@ -137,6 +137,10 @@ def test_a_dead_sensor_that_says_0_is_found():
     assert set(range(103, 132)) <= {each.line for each in suspects(values)}
 
 
+def test_zeros_alone_are_not_stuck():
+    assert not suspects(np.zeros(N))
+
+
 @pytest.mark.parametrize("hold", [1, 10], ids=["coarse", "slow sensor"])
 def test_values_that_often_repeat_are_not_stuck(hold):
     values = np.repeat(np.round(field(0.02)[: N // hold], 1 if hold == 1 else 3), hold)
