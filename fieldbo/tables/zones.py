@@ -41,6 +41,9 @@ _PAIRS = {
 }
 """Where the clocks are that change between the two abbreviations, winter time first."""
 _PAIR = re.compile(r"(?<![A-Za-z/])([A-Z]{2,4}T|MESZ|MEZ)\s*/\s*([A-Z]{2,4}T|MESZ|MEZ)(?![A-Za-z/])")
+_FIRST, _END = -62_135_596_800.0, 253_402_300_799.0
+"""The begin of the year 1 and the last second of 9999, in seconds since 1970."""
+
 
 _UNCERTAIN = re.compile(
     r"\b(CST|IST|BST|AST|ET|CT|MT|PT|LT|LST|LMT|LDT)\b|(?i:\b(local|ortszeit|lokalzeit|locale|eastern|pacific)\b)"
@@ -64,9 +67,26 @@ class Zone(NamedTuple):
     """Why it is not certain; then `zone` is UTC."""
 
     def seconds(self, seconds: float) -> float:
-        """Return seconds since 1970 in UTC of a time of this zone, which is in seconds since its own 1970."""
+        """Return seconds since 1970 in UTC of a time of this zone, which is in seconds since its own 1970.
+
+        NaN where there is none, or it is beyond the years 1 to 9999.
+        """
+        if not is_in_calendar(seconds):
+            return float("nan")
         local = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=self.zone)
-        return seconds - (local.utcoffset() or timedelta(0)).total_seconds()
+        in_utc = seconds - (local.utcoffset() or timedelta(0)).total_seconds()
+        return in_utc if is_in_calendar(in_utc) else float("nan")
+
+
+def is_in_calendar(seconds: float) -> bool:
+    """Return whether seconds since 1970 are a time of the years 1 to 9999.
+
+    Examples
+    --------
+    >>> is_in_calendar(0.0), is_in_calendar(1e12), is_in_calendar(float("nan"))
+    (True, False, False)
+    """
+    return _FIRST <= seconds < _END
 
 
 def zone_of(header: str) -> Zone | None:

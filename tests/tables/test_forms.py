@@ -697,3 +697,21 @@ def test_a_form_with_changed_lines_is_read_or_refused(form, changes):
         assert len(open_table(path)) > 0
     except InputError:
         return
+
+
+@pytest.mark.parametrize("interval", ["-inf", "99999999999999999999", "1e-400"])
+def test_an_interval_beyond_all_calendars_gives_no_times(interval):
+    table = open_table(write(cnv(names=(), interval=f"seconds: {interval}"), "lake.cnv"))
+    assert set(table.cells["time"][1:]) <= {"", "2026-07-14T09:00:00+00:00", "2026-07-14T09:00:00Z"}
+
+
+def test_a_day_of_the_year_beyond_all_calendars_is_no_time():
+    days = ["195.375"] * (N - 1) + ["9e99"]
+    table = open_table(write(cnv(names=("timeJ: Julian Days",), times=days), "lake.cnv"))
+    assert table.cells["timeJ"][-1] == ""
+
+
+def test_a_bad_flag_that_is_no_number_is_refused():
+    text = cnv().replace("bad_flag = -9.990e-29", "bad_flag = -9.990einf")
+    with pytest.raises(InputError, match=r"bad_flag is '-9\.990einf'"):
+        open_table(write(text, "lake.cnv"))

@@ -678,3 +678,8 @@ def test_a_declared_number_is_no_reading_of_a_world():
     path = write("# missing value: -999\nx,v\n" + "".join(f"{i},{-999 if i == 3 else i}\n" for i in range(6)))
     with pytest.raises(InputError, match="'-999' is not a finite number"):
         read_readings(path, ["x"], "v")
+
+
+def test_a_cell_of_blanks_is_no_coordinate_at_once():
+    assert parse("47" + " " * 100 + "x") is None
+    assert parse("  47° 18' 36.000000\" N  ").degrees == pytest.approx(47.31)

@@ -150,3 +150,29 @@ def test_every_format_has_a_module_with_a_reader():
         "vector",
         "xlsx",
     }
+
+
+def test_what_a_reader_does_not_expect_is_said_to_be_damage(monkeypatch):
+    def fail(path, layer):
+        raise OverflowError("too large")
+
+    monkeypatch.setattr("fieldbo.tables.containers.geojson.read", fail)
+    Path("lake.geojson").write_text('{"type": "FeatureCollection"}')
+    for opened in (open_table, open_track):
+        with pytest.raises(InputError, match=r"is damaged, or of a form .*: OverflowError") as error:
+            opened(Path("lake.geojson"))
+        assert isinstance(error.value.__cause__, OverflowError)
+
+
+def test_a_zip_archive_with_a_hole_is_refused():
+    whole = archive(**{"a.csv": "lat,lon,chl\n47.1,8.1,3\n"})
+    for at in range(4, len(whole) - 8, 3):
+        Path("log.zip").write_bytes(whole[:at] + whole[at + 7 :])
+        with suppress(InputError):
+            open_table(Path("log.zip"))
+
+
+def test_a_file_of_too_many_columns_is_refused_at_once():
+    Path("log.csv").write_text("\n".join(",".join(["a"] * 10_001) for _ in range(3)))
+    with pytest.raises(InputError, match="10,001 cells"):
+        open_table(Path("log.csv"))

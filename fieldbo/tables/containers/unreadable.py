@@ -167,7 +167,7 @@ def _describe_archive(path: Path) -> InputError | None:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             mark = archive.read("mimetype") if "mimetype" in names else b""
-    except (OSError, zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError):
+    except Exception:  # zipfile raises nearly anything for damaged files, ValueError and struct.error too
         return InputError(
             f"{path.name} is a ZIP archive, or a workbook, that is damaged or cut off",
             expected="a whole file",
