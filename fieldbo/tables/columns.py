@@ -19,6 +19,7 @@ from fieldbo.tables.coordinates import Direction, degrees_of, parse
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import Times, times_of
 from fieldbo.tables.units import bare, short_names
+from fieldbo.tables.zones import is_in_calendar
 
 Kind = Literal[
     "latitude",
@@ -229,6 +230,8 @@ def _range_of_degrees(log: Table, name: str, direction: Direction) -> tuple[str,
 
 
 def _clock(seconds: float, times: Times) -> str:
+    if not is_in_calendar(float(seconds)):
+        return f"{seconds:.7g}"
     at = datetime.fromtimestamp(float(seconds), UTC)
     return f"{at:%Y-%m-%d %H:%M:%S}" if times.absolute else f"{at:%H:%M:%S}"
 

@@ -30,6 +30,7 @@ _TEXT = re.compile(
     \s*[°º"″”'′’]{0,2}\s*(?P<after>[NSEW])?""",
     re.VERBOSE | re.IGNORECASE,
 )
+_LONGEST = 80  # characters: longer cells are no coordinates, and slow to match
 
 
 class Coordinate(NamedTuple):
@@ -52,7 +53,8 @@ def parse(cell: str) -> Coordinate | None:
     >>> round(parse("W 8 34 48").degrees, 6), parse("-8.58").sign, parse("no fix")
     (8.58, '-', None)
     """
-    found = _TEXT.fullmatch(cell.strip())
+    text = cell.strip()
+    found = _TEXT.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
         return None
     degrees, minutes, seconds = (float(found[part] or 0) for part in ("degrees", "minutes", "seconds"))
@@ -138,7 +140,15 @@ _FORMAT = re.compile(
     re.IGNORECASE,
 )
 """What stands in brackets behind a coordinate without being a unit."""
-_SIGNED = re.compile(r"negat|posit|minus|plus|[-+]\s*[nsew]\b|\b[nsew]\s*[-+]", re.IGNORECASE)
+_SIGN = re.compile(
+    r"(?<![^\W\d_])(?P<plus>positiv\w*|plus)(?![^\W_])|(?<![^\W\d_])(?P<minus>negativ\w*|minus)(?![^\W_])"
+    r"|(?P<mark>[-+])(?=ve\b)|(?<![\w\s])(?<!\+/)\s*(?P<before>[-+])(?=\s*=?\s*[nsew]\b)|(?<=\s)(?P<close>[-+])(?=[nsew]\b)"
+    r"|(?<=\b[nsew])\s*=?\s*(?P<after>[-+])(?!\w)",
+    re.IGNORECASE,
+)
+"""A sign that a header gives to a side: W positive, (+E), (W-); none is the hyphen of Lon-W."""
+_SIDE = re.compile(r"(?<![^\W_])(?:[nsew]|north|south|east|west)(?![^\W_])", re.IGNORECASE)
+_OPPOSITE = {"N": "S", "S": "N", "E": "W", "W": "E"}
 _SIDES: dict[Direction, dict[str, str]] = {
     "latitude": {
         "n": "N",
@@ -185,8 +195,10 @@ def _read_header(log: Table, name: str, direction: Direction) -> _Header:
 
 def _find_side(name: str, stated: str, direction: Direction) -> str:
     """Return the letter of the side that a header names; empty if it names none, or both."""
-    if _SIGNED.search(f"{name} {stated}"):
-        return ""
+    header = name if stated in name else f"{name} {stated}"
+    signs = list(_SIGN.finditer(header))
+    if signs:
+        return _find_positive(header, signs)
     apart = re.sub(r"(?<=[a-zäöü])(?=[A-Z])", " ", f"{name} {stated}")
     # The s at the end of "lats" is none, but that of "LatS" is.
     apart = re.sub(
@@ -196,6 +208,23 @@ def _find_side(name: str, stated: str, direction: Direction) -> str:
     sides |= {compass_of(stated)} & set(_LETTERS[direction])
     sides.discard("")
     return sides.pop() if len(sides) == 1 else ""
+
+
+def _find_positive(header: str, signs: list[re.Match[str]]) -> str:
+    """Return the letter of the side that a header calls positive; empty if it does not say.
+
+    A sign belongs to the nearest side.
+    """
+    sides = list(_SIDE.finditer(header))
+    positive = set()
+    for sign in signs:
+        if not sides:
+            break
+        nearest = min(sides, key=lambda side: max(side.start() - sign.end(), sign.start() - side.end()))
+        letter = nearest[0][0].upper()
+        negative = sign["minus"] is not None or "-" in sign[0]
+        positive.add(_OPPOSITE[letter] if negative else letter)
+    return positive.pop() if len(positive) == 1 else ""
 
 
 def _note_letter(name: str, direction: Direction, header: _Header) -> tuple[str, ...]:

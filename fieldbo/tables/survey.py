@@ -209,7 +209,7 @@ def survey_points(
         "without a depth": ~np.isfinite(columns.get("depth", np.zeros(len(log)))),
         "without a noise of at least 0": ~((np.zeros(len(log)) if noise is None else noise) >= 0),
     }
-    order, left_out = _select_usable(log, reasons, least)
+    order, left_out = _select_usable(log, reasons, least, value)
     notes += left_out
     if clock is not None:
         columns["time"] = clock.seconds
@@ -451,7 +451,7 @@ def _check_possible(
 
 
 def _select_usable(
-    log: Table, reasons: dict[str, NDArray[np.bool_]], least: int
+    log: Table, reasons: dict[str, NDArray[np.bool_]], least: int, value: str
 ) -> tuple[NDArray[np.int64], list[str]]:
     """Return the rows with none of the reasons to be left out, and notes on those that have one.
 
@@ -462,12 +462,14 @@ def _select_usable(
     """
     kept, notes = np.ones(len(log), dtype=bool), []
     for reason, rows in reasons.items():
-        lines = log.lines[kept & rows]
+        these = kept & rows
+        lines = log.lines[these]
         kept &= ~rows
         if len(lines):
             some = ", ".join(map(str, lines[:3])) + (", ..." if len(lines) > 3 else "")
             line = "line" if len(lines) == 1 else "lines"
-            notes.append(f"{counted(len(lines), 'row')} {reason} left out ({line} {some})")
+            word = _first_word(log, these, value) if reason.endswith(f"for {value}") else ""
+            notes.append(f"{counted(len(lines), 'row')} {reason} left out ({line} {some}{word})")
     if kept.sum() < least:
         raise InputError(
             f"{counted(int(kept.sum()), 'reading')} of {counted(len(log), 'row')} can be used"
@@ -476,6 +478,13 @@ def _select_usable(
             where=str(log.path),
         )
     return np.flatnonzero(kept), notes
+
+
+def _first_word(log: Table, rows: NDArray[np.bool_], name: str) -> str:
+    """Return what the first of the cells that are no number holds instead, such as "07. Dez" for 7.12."""
+    found = np.flatnonzero(rows & ~log.is_missing(name)).tolist()
+    words = [row for row in found if not _is_number(log.cells[name][row])]
+    return f"; {log.cells[name][words[0]]!r} in line {log.lines[words[0]]}" if words else ""
 
 
 _LIMIT = re.compile(r"[<>≤≥]=?\s*\d.*")

@@ -28,6 +28,7 @@ IN_UTC = "times without an offset are taken as UTC"
 """Note on times that say neither zone nor offset."""
 
 _TRIED = 40
+_LONGEST = 120  # characters: longer cells are no times, and slow to match
 _DAY_S = 86_400.0
 
 
@@ -85,6 +86,7 @@ def times_of(
     >>> times_of(["23:59:59", "00:00:01"]).seconds.tolist()
     [86399.0, 86401.0]
     """
+    cells = [cell if len(cell) <= _LONGEST else "text" for cell in cells]
     present = [cell for cell in cells if cell.lower() not in MISSING]
     if not present:
         return None
@@ -231,7 +233,7 @@ def _apply_zone(log: Table, names: Sequence[str], times: Times) -> Times:
         return times._replace(
             unzoned=times.unzoned or f"the zone of {names[0]} is not certain: {header.question}"
         )
-    rows = zones_of_rows(log)
+    rows = zones_of_rows(log.cells)
     if header is None and rows is None:
         return times
     if times.kind == "date":

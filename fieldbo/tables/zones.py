@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import NamedTuple
-
-from fieldbo.tables.table import Table
 
 _HOURS = {
     **{"UTC": 0, "GMT": 0, "Z": 0, "UT": 0, "ZULU": 0, "WET": 0, "WEZ": 0, "WEST": 1, "WESZ": 1},
@@ -33,6 +32,19 @@ _WORDS = {
 _NORTH_AMERICA = {"CST": -6, "AST": -4}
 """What the abbreviations mean that stand for other zones elsewhere, in files of American agencies."""
 
+_PAIRS = {
+    **{"EST/EDT": "America/New_York", "CST/CDT": "America/Chicago", "MST/MDT": "America/Denver"},
+    **{"PST/PDT": "America/Los_Angeles", "AKST/AKDT": "America/Anchorage", "AST/ADT": "America/Halifax"},
+    **{"NST/NDT": "America/St_Johns", "WET/WEST": "Europe/Lisbon", "GMT/BST": "Europe/London"},
+    **{"CET/CEST": "Europe/Berlin", "MEZ/MESZ": "Europe/Berlin", "EET/EEST": "Europe/Helsinki"},
+    **{"AEST/AEDT": "Australia/Sydney", "ACST/ACDT": "Australia/Adelaide", "NZST/NZDT": "Pacific/Auckland"},
+}
+"""Where the clocks are that change between the two abbreviations, winter time first."""
+_PAIR = re.compile(r"(?<![A-Za-z/])([A-Z]{2,4}T|MESZ|MEZ)\s*/\s*([A-Z]{2,4}T|MESZ|MEZ)(?![A-Za-z/])")
+_FIRST, _END = -62_135_596_800.0, 253_402_300_799.0
+"""The begin of the year 1 and the last second of 9999, in seconds since 1970."""
+
+
 _UNCERTAIN = re.compile(
     r"\b(CST|IST|BST|AST|ET|CT|MT|PT|LT|LST|LMT|LDT)\b|(?i:\b(local|ortszeit|lokalzeit|locale|eastern|pacific)\b)"
 )
@@ -55,9 +67,26 @@ class Zone(NamedTuple):
     """Why it is not certain; then `zone` is UTC."""
 
     def seconds(self, seconds: float) -> float:
-        """Return seconds since 1970 in UTC of a time of this zone, which is in seconds since its own 1970."""
+        """Return seconds since 1970 in UTC of a time of this zone, which is in seconds since its own 1970.
+
+        NaN where there is none, or it is beyond the years 1 to 9999.
+        """
+        if not is_in_calendar(seconds):
+            return float("nan")
         local = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=self.zone)
-        return seconds - (local.utcoffset() or timedelta(0)).total_seconds()
+        in_utc = seconds - (local.utcoffset() or timedelta(0)).total_seconds()
+        return in_utc if is_in_calendar(in_utc) else float("nan")
+
+
+def is_in_calendar(seconds: float) -> bool:
+    """Return whether seconds since 1970 are a time of the years 1 to 9999.
+
+    Examples
+    --------
+    >>> is_in_calendar(0.0), is_in_calendar(1e12), is_in_calendar(float("nan"))
+    (True, False, False)
+    """
+    return _FIRST <= seconds < _END
 
 
 def zone_of(header: str) -> Zone | None:
@@ -72,7 +101,7 @@ def zone_of(header: str) -> Zone | None:
     >>> zone_of("Timestamp") is None
     True
     """
-    for find in (_find_place, _find_offset, _find_words, _find_abbreviation, _find_question):
+    for find in (_find_place, _find_pair, _find_offset, _find_words, _find_abbreviation, _find_question):
         zone = find(header)
         if zone is not None:
             return zone
@@ -81,14 +110,36 @@ def zone_of(header: str) -> Zone | None:
 
 def _find_place(header: str) -> Zone | None:
     place = _PLACE.search(header)
-    if place is None:
-        return None
+    return None if place is None else _zone_at(place[0])
+
+
+def _zone_at(place: str) -> Zone:
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     try:
-        return Zone(ZoneInfo(place[0]))
+        return Zone(ZoneInfo(place))
     except (ZoneInfoNotFoundError, ValueError):
-        return Zone(UTC, f"the zone {place[0]} is not known")
+        return Zone(UTC, f"the zone {place} is not known")
+
+
+def names_pair(header: str) -> bool:
+    """Return whether a header names two zones, such as EST/EDT: which one holds depends on the date.
+
+    Examples
+    --------
+    >>> names_pair("Date-Time (EST/EDT)"), names_pair("Date-Time (EDT)")
+    (True, False)
+    """
+    return _PAIR.search(header) is not None
+
+
+def _find_pair(header: str) -> Zone | None:
+    """Return the zone of clocks that change between two abbreviations, in either order."""
+    found = _PAIR.search(header)
+    if found is None:
+        return None
+    place = _PAIRS.get(f"{found[1]}/{found[2]}") or _PAIRS.get(f"{found[2]}/{found[1]}")
+    return Zone(UTC, f"it may be {found[1]} or {found[2]}") if place is None else _zone_at(place)
 
 
 def _find_offset(header: str) -> Zone | None:
@@ -157,9 +208,9 @@ def split_zone(cell: str) -> tuple[str, Zone | None]:
 _ZONES = re.compile(r"time\s*_?zone|\btz\b|^tz_?cd$|timezonecode|utc.?offset", re.IGNORECASE)
 
 
-def zones_of_rows(log: Table) -> list[Zone | None] | None:
+def zones_of_rows(cells: Mapping[str, Sequence[str]]) -> list[Zone | None] | None:
     """Return the zone of each row, if a column states it and each row has one that is known."""
-    columns = [log.cells[name] for name in log.names if _ZONES.search(name)]
+    columns = [column for name, column in cells.items() if _ZONES.search(name)]
     if len(columns) != 1:
         return None
     known = {cell: zone_named(cell) for cell in set(columns[0])}

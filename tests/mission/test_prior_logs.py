@@ -478,6 +478,19 @@ def spike():
     log(lat=lat, lon=lon, chl=chl.round(4))
 
 
+@pytest.mark.parametrize("wrong", [[40], [40, 90], [40, 41, 42]])
+def test_readings_far_outside_a_field_surveyed_in_lines_are_asked_about(wrong):
+    along, line = np.arange(120) % 12, np.arange(120) // 12
+    sites = np.column_stack([463_000 + 8.0 * along, 5_239_550.0 + 9 * line])
+    lat, lon = UTM.degrees(sites).T
+    chl = 6 + 3 * np.sin(along / 2) * np.cos(line / 2) + 0.05 * np.random.default_rng(1).standard_normal(120)
+    chl[wrong] = [55.5, 88.0, 60.0][: len(wrong)]
+    log(lat=lat, lon=lon, chl=chl.round(3))
+    with pytest.raises(InputError, match=f"^{len(wrong)} of 120 reading.* wrong: {len(wrong)} spike"):
+        prior_of()
+    assert len(prior_of(cleaning="clean").notes) == 1
+
+
 def test_readings_that_look_wrong_are_asked_about_by_line(command):
     spike()
     code, _, error = command("check", "lake.toml", "--prior", "log.csv")

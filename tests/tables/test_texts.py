@@ -242,6 +242,8 @@ def test_the_delimiter_is_the_one_that_splits_names_and_readings_alike(lines, de
         ("<!DOCTYPE html>\n<html><body><p>hello</p></body></html>", ["is a web page"]),
         ("* Sea-Bird SBE 19plus Data File:\n* FileName = a\n*END*\n" + "0A1B2C3D4E5F60718293A4B5C6D7\n" * 9,
          ["a raw Sea-Bird .hex file", ".cnv"]),
+        ("* Sea-Bird SBE 19plus V 2 Data File:\n* Temperature SN = 6789\n*END*\n0A1B2C3D4E5F\n0A1B2C3D4E60\n",
+         ["a raw Sea-Bird .hex file", ".cnv"]),
         ('"TOB1","Boat1","CR1000","1","CR1000.Std.1","CPU:a.CR1","1","Lake"\n"SECONDS","NANOSECONDS"\n',
          ["a binary Campbell file", "convert it to TOA5 with CardConvert"]),
         ("ODF_HEADER,\n FILE_SPECIFICATION='x',\n", ["an ODF file"]),
@@ -288,3 +290,10 @@ def test_a_character_that_is_cut_in_half_does_not_stop_the_rest():
 def test_names_without_readings_and_readings_without_names_are_refused():
     assert "has no readings" in refused(",".join(NAMES) + "\n")
     assert "holds numbers, not names" in refused("\n".join(",".join(row[1:]) for row in ROWS))
+
+
+def test_the_letter_n_beside_latitudes_is_no_statistic():
+    times = ["" if i % 3 == 0 else f"2024-05-01 12:{i:02d}" for i in range(20)]
+    rows = [(at, f"{i}.5", "N" if i < 10 else "S", f"8.{i}", "E", f"{i}.25") for i, at in enumerate(times)]
+    table = table_of(("time", "lat", "ns", "lon", "ew", "temp"), *rows)
+    assert (len(table), table.notes) == (20, ())

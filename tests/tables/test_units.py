@@ -18,7 +18,7 @@ from fieldbo.tables.measures import along, lengths_of, spreads_in, values_in
 from fieldbo.tables.opening import open_table
 from fieldbo.tables.survey import survey_points
 from fieldbo.tables.table import Table
-from fieldbo.tables.units import bare, clean_unit, conversion, is_pressure, unit_of
+from fieldbo.tables.units import bare, clean_unit, conversion, is_cheap, is_pressure, unit_of
 
 # Names from exports of YSI KorEXO and ProDSS, Onset HOBO, Sea-Bird, RBR Ruskin, In-Situ VuSitu,
 # Campbell loggers, ERDDAP, CastAway, AML and spreadsheets.
@@ -317,7 +317,9 @@ def test_heights_along_an_axis_of_heights_point_up_and_get_its_unit():
 
 WEST = ["Longitude (deg W)", "Longitude (°W)", "longitude_w", "Lon_W", "LonW", "West longitude",
         "Longitude (W)", "Longitude West", "lon (degrees_west)", "Lon [deg. West]", "LONGITUDE (DEG W)",
-        "W Lon", "Lon deg W", "Longitude (West)"]  # fmt: skip
+        "W Lon", "Lon deg W", "Longitude (West)", "position_lon (deg W)", "GPS Position Longitude (°W)",
+        "Surplus Lon (W)", "Longitude_composite (°W)", "Longitude (W positive)", "Longitude (W = positive)",
+        "Longitude (+W)", "Longitude (deg W, positive)", "Lon-W", "Lon deg-W", "Lon (W+)"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WEST)
@@ -333,7 +335,8 @@ def test_a_header_that_says_west_makes_longitudes_negative_with_a_note(name):
     "name",
     ["Longitude (deg E)", "degrees_east", "Longitude", "Longitude (E+ W-)", "Longitude (W negative)",
      "lon (E/W)", "Longitude (WGS84)", "Lon (dd.dddddd)", "Longitude (decimal degrees)", "Longitude_deg",
-     "Lon (+/-)"],
+     "Lon (+/-)", "Longitude (+/- E)", "Lon (-W)", "Longitude (west is negative)",
+     "Longitude (+E/-W)", "position_lon (deg E)"],
 )  # fmt: skip
 def test_other_headers_leave_the_signs(name):
     measured = read_degrees(table_of(name, "88.5", "-8.25"), name, "longitude")
@@ -407,3 +410,23 @@ def test_positions_in_an_unknown_unit_are_refused_by_name(name, part):
     with pytest.raises(InputError) as error:
         read_degrees(table_of(name, "47.3"), name, "latitude")
     assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["m**9**9", "m**999", "10**9*m", "(9)**9*m", "1e9*m", "1.e9*m", "1_0e9*m", "07/1e9/26", "m**9e9", "m**٩"],
+)
+def test_no_large_power_is_computed_for_a_unit(expression):
+    assert not is_cheap(expression)
+
+
+@pytest.mark.parametrize(
+    "expression", ["mg/L", "µmol*m**-2*s**-1", "W/m**2", "m**(-2)", "°C", "%", "mg.m**-3", "1/m", "kg/(m*s)"]
+)
+def test_usual_expressions_of_units_are_computed(expression):
+    assert is_cheap(expression)
+
+
+def test_a_long_text_is_no_unit_at_once():
+    assert not is_cheap("a" * 40 + "!")
+    assert not is_cheap("a b " * 10 + "!")
