@@ -20,6 +20,9 @@ Bounds = tuple[float, float, float, float]
 
 _LETTERS: dict[Direction, str] = {"latitude": "NS", "longitude": "EW"}
 _LIMIT: dict[Direction, float] = {"latitude": 90.0, "longitude": 180.0}
+_POLAR = 85.0
+"""Degrees of latitude beyond which a survey is so rare that its columns are more likely exchanged."""
+
 _TEXT = re.compile(
     r"""(?P<before>[NSEW])?\s*(?P<sign>[-+−])?\s*(?P<degrees>\d+(\.\d*)?)\s*
     ((?P<mark>[°ºd:\s])\s*(?P<minutes>\d+(\.\d*)?)\s*
@@ -137,7 +140,15 @@ _FORMAT = re.compile(
     re.IGNORECASE,
 )
 """What stands in brackets behind a coordinate without being a unit."""
-_SIGNED = re.compile(r"negat|posit|minus|plus|[-+]\s*[nsew]\b|\b[nsew]\s*[-+]", re.IGNORECASE)
+_SIGN = re.compile(
+    r"(?<![^\W\d_])(?P<plus>positiv\w*|plus)(?![^\W_])|(?<![^\W\d_])(?P<minus>negativ\w*|minus)(?![^\W_])"
+    r"|(?P<mark>[-+])(?=ve\b)|(?<![\w\s])(?<!\+/)\s*(?P<before>[-+])(?=\s*=?\s*[nsew]\b)|(?<=\s)(?P<close>[-+])(?=[nsew]\b)"
+    r"|(?<=\b[nsew])\s*=?\s*(?P<after>[-+])(?!\w)",
+    re.IGNORECASE,
+)
+"""A sign that a header gives to a side: W positive, (+E), (W-); none is the hyphen of Lon-W."""
+_SIDE = re.compile(r"(?<![^\W_])(?:[nsew]|north|south|east|west)(?![^\W_])", re.IGNORECASE)
+_OPPOSITE = {"N": "S", "S": "N", "E": "W", "W": "E"}
 _SIDES: dict[Direction, dict[str, str]] = {
     "latitude": {
         "n": "N",
@@ -184,8 +195,10 @@ def _read_header(log: Table, name: str, direction: Direction) -> _Header:
 
 def _find_side(name: str, stated: str, direction: Direction) -> str:
     """Return the letter of the side that a header names; empty if it names none, or both."""
-    if _SIGNED.search(f"{name} {stated}"):
-        return ""
+    header = name if stated in name else f"{name} {stated}"
+    signs = list(_SIGN.finditer(header))
+    if signs:
+        return _find_positive(header, signs)
     apart = re.sub(r"(?<=[a-zäöü])(?=[A-Z])", " ", f"{name} {stated}")
     # The s at the end of "lats" is none, but that of "LatS" is.
     apart = re.sub(
@@ -195,6 +208,23 @@ def _find_side(name: str, stated: str, direction: Direction) -> str:
     sides |= {compass_of(stated)} & set(_LETTERS[direction])
     sides.discard("")
     return sides.pop() if len(sides) == 1 else ""
+
+
+def _find_positive(header: str, signs: list[re.Match[str]]) -> str:
+    """Return the letter of the side that a header calls positive; empty if it does not say.
+
+    A sign belongs to the nearest side.
+    """
+    sides = list(_SIDE.finditer(header))
+    positive = set()
+    for sign in signs:
+        if not sides:
+            break
+        nearest = min(sides, key=lambda side: max(side.start() - sign.end(), sign.start() - side.end()))
+        letter = nearest[0][0].upper()
+        negative = sign["minus"] is not None or "-" in sign[0]
+        positive.add(_OPPOSITE[letter] if negative else letter)
+    return positive.pop() if len(positive) == 1 else ""
 
 
 def _note_letter(name: str, direction: Direction, header: _Header) -> tuple[str, ...]:
@@ -315,6 +345,8 @@ def swapped(lat: Array, lon: Array, bounds: Bounds | None = None) -> str | None:
     --------
     >>> swapped(np.array([147.2, 147.3]), np.array([-42.9, -42.8]))
     'latitude and longitude seem to be exchanged: latitudes reach 147.3'
+    >>> swapped(np.array([-89.4]), np.array([43.1]))  # doctest: +ELLIPSIS
+    'latitude and longitude seem to be exchanged: as they are, the readings lie at -89.4 degrees, ...'
     >>> swapped(np.array([8.5]), np.array([47.3]), (8.4, 47.2, 8.6, 47.4))
     'latitude and longitude seem to be exchanged: only so do the readings lie where they should'
     """
@@ -324,6 +356,10 @@ def swapped(lat: Array, lon: Array, bounds: Bounds | None = None) -> str | None:
     if np.mean(np.abs(lat) > 90) > 0.5 and np.mean(np.abs(lon) <= 90) > 0.5:
         return f"{said}: latitudes reach {lat[np.argmax(np.abs(lat))]:.4g}"
     if bounds is None:
+        polar = np.abs(lat) > _POLAR
+        if np.mean(polar) > 0.5 and np.mean(np.abs(lon) <= 90) > 0.5:
+            at = f"the readings lie at {np.median(lat[polar]):.4g} degrees"
+            return f"{said}: as they are, {at}, near a pole, where a survey needs its outline"
         return None
     if np.mean(_within(lat, lon, bounds)) < 0.1 and np.mean(_within(lon, lat, bounds)) > 0.5:
         return f"{said}: only so do the readings lie where they should"

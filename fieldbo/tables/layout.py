@@ -20,6 +20,7 @@ _DIGITS = "0123456789+-. "
 _MOST_LISTED = 6
 _MOST_STATISTICS, _FEW_SHORT = 0.8, 0.05
 _COMPASS = ("n", "se")  # which may be the names of stations
+_SIDES = {*"NSEW", ""}
 _MEASURED = ("number", "time", "position")
 _WHERE_OR_WHEN = ("lat", "lon", "time", "date", "depth", "easting", "northing", "zeit", "datum", "x", "y")
 _BELOW: dict[str, Callable[[str], bool]] = {
@@ -43,12 +44,15 @@ class Pattern:
         Columns with a cell in most rows.
     usual : int
         How many of the columns in `holds` have a value in a row.
+    sides : frozenset of int
+        The columns of the letters N, S, E and W, which are no labels of statistics.
     """
 
     holds: dict[int, Holds]
     width: int
     filled: frozenset[int]
     usual: int
+    sides: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Pattern:
@@ -74,7 +78,17 @@ class Pattern:
             i for i in range(width) if sum(len(k) > i and k[i] != "nothing" for k in alike) > len(alike) / 2
         ]
         usual = sorted(_measured(kind) for kind in alike)[len(alike) // 2]
-        return cls(holds, width, frozenset(filled), usual)
+        rows_alike = [cells for (_, cells), kind in zip(sample, seen, strict=True) if _agrees(kind, model)]
+        sides = [
+            i
+            for i in filled
+            if {cells[i].strip().upper() for cells in rows_alike if i < len(cells)} <= _SIDES
+        ]
+        return cls(holds, width, frozenset(filled), usual, frozenset(sides))
+
+    def statistic(self, cells: Sequence[str]) -> tuple[int, str, bool] | None:
+        """Return which cell says that a row holds a statistic, as `statistic_of`."""
+        return statistic_of(["" if i in self.sides else cell for i, cell in enumerate(cells)])
 
     def count(self, cells: Sequence[str]) -> tuple[int, int]:
         """Return how many cells of a row fit those of most rows, and how many are text instead."""
@@ -99,7 +113,7 @@ class Pattern:
     def begins(self, cells: Sequence[str]) -> bool:
         """Return whether a row is certainly a reading, so that the names must stand above it."""
         numbers, texts = self.count(cells)
-        return numbers > texts and numbers >= 0.5 * self.usual and statistic_of(cells) is None
+        return numbers > texts and numbers >= 0.5 * self.usual and self.statistic(cells) is None
 
 
 def _measured(kinds: Sequence[Holds]) -> int:
@@ -150,7 +164,7 @@ def lay_out(
     notes += [
         f"left out: {found[1]} (line {line})"
         for line, cells in rows[:under]
-        if (found := statistic_of(cells))
+        if (found := pattern.statistic(cells))
     ]
     head = [cells for _, cells in rows[under:first]]
     body, others = _readings(path, rows[first:], names, head, pattern, notes)
@@ -172,7 +186,7 @@ def _find_names(path: Path, rows: Sequence[Row], start: int, pattern: Pattern) -
     if start == 0:
         return 0
     at = start - 1
-    while at > 0 and (_is_rule(rows[at][1]) or statistic_of(rows[at][1])):
+    while at > 0 and (_is_rule(rows[at][1]) or pattern.statistic(rows[at][1])):
         at -= 1
     while at > 0 and _is_below(rows[at][1], rows[at - 1][1], pattern):
         at -= 1
@@ -198,7 +212,7 @@ def _share(cells: Sequence[str], pattern: Pattern) -> float:
 def _could_be_names(cells: Sequence[str], pattern: Pattern) -> bool:
     if len([cell for cell in cells if cell.strip()]) > max(pattern.width, 1):
         return False
-    return _share(cells, pattern) >= _FULL and not statistic_of(cells) and not _is_rule(cells)
+    return _share(cells, pattern) >= _FULL and not pattern.statistic(cells) and not _is_rule(cells)
 
 
 def _is_rule(cells: Sequence[str]) -> bool:
@@ -270,7 +284,7 @@ def _read_below(
     while first < len(rows) - 1 and _is_rule(rows[first][1]):
         first += 1
     if not below:
-        while first < len(rows) - 1 and not statistic_of(rows[first][1]):
+        while first < len(rows) - 1 and not pattern.statistic(rows[first][1]):
             if pattern.fits(rows[first][1]) and not _is_rule(rows[first][1]):
                 break
             if not units and not _is_rule(rows[first][1]) and not all(map(is_width, rows[first][1])):
@@ -378,7 +392,7 @@ def _gaps(odd: Sequence[Row], columns: Sequence[str], left_out: dict[str, list[i
 def _statistics(path: Path, rows: Sequence[Row], pattern: Pattern) -> dict[int, str]:
     """Return the labels of the rows of statistics, by their index."""
     times = [i for i, kind in pattern.holds.items() if kind == "time"]
-    found = {at: label for at, (_, cells) in enumerate(rows) if (label := statistic_of(cells))}
+    found = {at: label for at, (_, cells) in enumerate(rows) if (label := pattern.statistic(cells))}
     if len(found) > _MOST_STATISTICS * len(rows):
         kinds = {label for _, label, _ in found.values()}
         if len(kinds) == 1 or not any(certain for *_, certain in found.values()):

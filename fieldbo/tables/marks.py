@@ -30,8 +30,8 @@ def sentinel_doubts(values: Array, name: str, known: Sequence[float] = ()) -> li
     """Return a question for each number, such as -9999, that may stand for no value.
 
     It is a usual mark and lies by itself, far outside the range of the other values; it is too large or too
-    close to zero to be read by any instrument; or it is negative, repeats exactly, and lies apart while no
-    other value is negative.
+    close to zero to be read by any instrument; or it is negative and lies apart while no other value is
+    negative, and is a usual mark or repeats exactly.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def sentinel_doubts(values: Array, name: str, known: Sequence[float] = ()) -> li
         return []
     away = np.maximum(real.min() - numbers, numbers - real.max())
     marks = usual & (wild | (away > _FAR * np.maximum(np.ptp(real), 1e-9 * np.abs(numbers))))
-    marks |= _find_negative(numbers, counts, ~usual)
+    marks |= _find_negative(numbers, counts, ~usual) | _find_negative_marks(numbers, usual & ~wild)
     marks &= ~np.isin(numbers, np.array(known, dtype=float))
     rest = numbers[~marks & ~wild]
     if not len(rest):
@@ -92,6 +92,15 @@ def _find_negative(numbers: Array, counts: NDArray[np.int64], candidates: Mask) 
         apart = gap > _BELOW * float(np.ptp(above)) and gap > 3 * float(np.diff(above).max())
         found[row] = counts[row] >= _REPEATS and apart
     return found
+
+
+def _find_negative_marks(numbers: Array, usual: Mask) -> Mask:
+    """Return which usual marks are negative and lie apart, if no other number is negative."""
+    others = numbers[~usual & (np.abs(numbers) < _HUGE)]
+    if others.min() < 0:
+        return np.zeros(len(numbers), dtype=bool)
+    gap = others.min() - numbers
+    return np.asarray(usual & (numbers < 0) & (gap > _BELOW * np.ptp(others)))
 
 
 def _text(number: float) -> str:

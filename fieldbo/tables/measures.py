@@ -154,6 +154,22 @@ def values_in(table: Table, name: str, unit: str) -> Measured:
     return Measured(change.of(table.cells[name], table.numbers(name)), (note,))
 
 
+def has_unit_of_kind(table: Table, name: str, unit: str) -> bool:
+    """Return whether a column states a unit that can be converted to another, or one of the two states none.
+
+    Examples
+    --------
+    >>> cells = {"chl (RFU)": ("1.2",)}
+    >>> table = Table(None, tuple(cells), {"chl (RFU)": "RFU"}, cells, np.array([2]))
+    >>> has_unit_of_kind(table, "chl (RFU)", "ug/L")
+    False
+    """
+    stated = stated_unit(table, name)
+    if stated is None or is_plain(unit) or not is_known(stated) or not is_known(unit):
+        return True
+    return conversion(stated, unit) is not None
+
+
 def spreads_in(table: Table, name: str, unit: str, value: str | None = None) -> Measured:
     """Return a column of standard deviations in the unit of the values; differences have no offset.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError, counted
 from fieldbo.tables.cleaning import Cleaning, clean, find_suspects
+from fieldbo.tables.columns import direction_of
 from fieldbo.tables.coordinates import Bounds, read_degrees, swapped, unwrapped
 from fieldbo.tables.marks import sentinel_doubts
 from fieldbo.tables.measures import Measured, along, kind_of, lengths_of, spreads_in, values_in
@@ -185,7 +187,7 @@ def survey_points(
     """
     log = replace(log, missing=(*log.missing, *missing))
     value = log.column(value, "--value")
-    where = _read_positions(log, lat=lat, lon=lon, x=x, y=y)
+    where = _read_positions(log, lat=lat, lon=lon, x=x, y=y, bounds=bounds)
     unit = value_unit or log.units.get(value, "")
     _read_numbers(log, value)  # checks its cells
     numbers, about_value = values_in(log, value, unit)
@@ -311,7 +313,7 @@ class _Degrees(NamedTuple):
 
 
 def _read_positions(
-    log: Table, *, lat: str | None, lon: str | None, x: str | None, y: str | None
+    log: Table, *, lat: str | None, lon: str | None, x: str | None, y: str | None, bounds: Bounds | None
 ) -> _Metres | _Degrees:
     """Return the positions of a log, in degrees or in metres."""
     if x is not None:
@@ -331,7 +333,23 @@ def _read_positions(
     lat, lon = log.column(lat, "--lat"), log.column(lon, "--lon")
     y_read, x_read = read_degrees(log, lat, "latitude"), read_degrees(log, lon, "longitude")
     columns = {"lat": y_read.numbers, "lon": x_read.numbers}
+    contradicted = direction_of(lat) == "longitude" and direction_of(lon) == "latitude"
+    if contradicted and not _tell_directions(y_read.numbers, x_read.numbers, bounds):
+        raise InputError(
+            f"{lat!r} is given as the latitude and {lon!r} as the longitude",
+            expected="columns whose names say the same as the options",
+            where="--lat",
+            fix=f"exchange them: --lat {shlex.quote(lon)} --lon {shlex.quote(lat)}; if the names are wrong, "
+            "correct them in the file",
+        )
     return _Degrees(columns, (lat, lon), (*y_read.notes, *x_read.notes))
+
+
+def _tell_directions(y: Array, x: Array, bounds: Bounds | None) -> bool:
+    """Return whether positions (n,) themselves tell which are latitudes, whatever their names are."""
+    placed = np.isfinite(y) & np.isfinite(x)
+    y, x = y[placed], x[placed]
+    return any(swapped(*pair, bounds) is not None for pair in ((y, x), (x, y)))
 
 
 def _read_lengths(log: Table, name: str) -> Measured:

@@ -32,9 +32,6 @@ _WORDS = {
 _NORTH_AMERICA = {"CST": -6, "AST": -4}
 """What the abbreviations mean that stand for other zones elsewhere, in files of American agencies."""
 
-_FIRST, _END = -62_135_596_800.0, 253_402_300_799.0
-"""The begin of the year 1 and the last second of 9999, in seconds since 1970."""
-
 _PAIRS = {
     **{"EST/EDT": "America/New_York", "CST/CDT": "America/Chicago", "MST/MDT": "America/Denver"},
     **{"PST/PDT": "America/Los_Angeles", "AKST/AKDT": "America/Anchorage", "AST/ADT": "America/Halifax"},
@@ -44,6 +41,9 @@ _PAIRS = {
 }
 """Where the clocks are that change between the two abbreviations, winter time first."""
 _PAIR = re.compile(r"(?<![A-Za-z/])([A-Z]{2,4}T|MESZ|MEZ)\s*/\s*([A-Z]{2,4}T|MESZ|MEZ)(?![A-Za-z/])")
+_FIRST, _END = -62_135_596_800.0, 253_402_300_799.0
+"""The begin of the year 1 and the last second of 9999, in seconds since 1970."""
+
 
 _UNCERTAIN = re.compile(
     r"\b(CST|IST|BST|AST|ET|CT|MT|PT|LT|LST|LMT|LDT)\b|(?i:\b(local|ortszeit|lokalzeit|locale|eastern|pacific)\b)"

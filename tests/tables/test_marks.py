@@ -56,3 +56,9 @@ def test_a_mark_in_the_last_cell_is_no_sign_that_the_file_is_cut(tmp_path, last,
     file = tmp_path / "log.csv"
     file.write_text("x,v\n" + "".join(f"{i},{i}.125\n" for i in range(5)) + f"5,{last}")
     assert len(open_table(file)) == rows
+
+
+def test_a_negative_mark_among_positive_values_is_asked_about_even_if_it_is_near_and_single():
+    carbon = np.append(np.linspace(308.0, 512.0, 40), -99.9)
+    assert "carbon is -99.9 in 1 row and else between 308 and 512" in sentinel_doubts(carbon, "carbon")[0]
+    assert sentinel_doubts(np.append(np.linspace(-120.0, 20.0, 40), -99.9), "temp") == []

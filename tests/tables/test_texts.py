@@ -290,3 +290,10 @@ def test_a_character_that_is_cut_in_half_does_not_stop_the_rest():
 def test_names_without_readings_and_readings_without_names_are_refused():
     assert "has no readings" in refused(",".join(NAMES) + "\n")
     assert "holds numbers, not names" in refused("\n".join(",".join(row[1:]) for row in ROWS))
+
+
+def test_the_letter_n_beside_latitudes_is_no_statistic():
+    times = ["" if i % 3 == 0 else f"2024-05-01 12:{i:02d}" for i in range(20)]
+    rows = [(at, f"{i}.5", "N" if i < 10 else "S", f"8.{i}", "E", f"{i}.25") for i, at in enumerate(times)]
+    table = table_of(("time", "lat", "ns", "lon", "ew", "temp"), *rows)
+    assert (len(table), table.notes) == (20, ())

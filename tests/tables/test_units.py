@@ -317,7 +317,9 @@ def test_heights_along_an_axis_of_heights_point_up_and_get_its_unit():
 
 WEST = ["Longitude (deg W)", "Longitude (°W)", "longitude_w", "Lon_W", "LonW", "West longitude",
         "Longitude (W)", "Longitude West", "lon (degrees_west)", "Lon [deg. West]", "LONGITUDE (DEG W)",
-        "W Lon", "Lon deg W", "Longitude (West)"]  # fmt: skip
+        "W Lon", "Lon deg W", "Longitude (West)", "position_lon (deg W)", "GPS Position Longitude (°W)",
+        "Surplus Lon (W)", "Longitude_composite (°W)", "Longitude (W positive)", "Longitude (W = positive)",
+        "Longitude (+W)", "Longitude (deg W, positive)", "Lon-W", "Lon deg-W", "Lon (W+)"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WEST)
@@ -333,7 +335,8 @@ def test_a_header_that_says_west_makes_longitudes_negative_with_a_note(name):
     "name",
     ["Longitude (deg E)", "degrees_east", "Longitude", "Longitude (E+ W-)", "Longitude (W negative)",
      "lon (E/W)", "Longitude (WGS84)", "Lon (dd.dddddd)", "Longitude (decimal degrees)", "Longitude_deg",
-     "Lon (+/-)"],
+     "Lon (+/-)", "Longitude (+/- E)", "Lon (-W)", "Longitude (west is negative)",
+     "Longitude (+E/-W)", "position_lon (deg E)"],
 )  # fmt: skip
 def test_other_headers_leave_the_signs(name):
     measured = read_degrees(table_of(name, "88.5", "-8.25"), name, "longitude")
