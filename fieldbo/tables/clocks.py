@@ -117,8 +117,8 @@ def count_times(
     if np.isnan(numbers).all():
         return None
     since = _SINCE.search(f"{name} {unit}")
-    if since is not None:
-        return _count_since(cells, numbers, since)
+    if since is not None and (begin := _begin_of(since["from"])) is not None:
+        return _count_since(cells, numbers, since["unit"], begin)
     middle = float(np.nanmedian(numbers))
     for per_second in _PER_SECOND.values():
         if _FIRST < middle / per_second < _LAST:
@@ -141,14 +141,22 @@ def count_times(
     return Counted(numbers, absolute=False, zoned=True)
 
 
-def _count_since(cells: Sequence[str], numbers: Array, since: re.Match[str]) -> Counted:
+def _begin_of(text: str) -> float | None:
+    """Return a date in seconds since 1970; None if there is none such."""
+    try:
+        return (
+            datetime.fromisoformat(re.sub(r"\b(\d)\b", r"0\1", text.strip())).replace(tzinfo=UTC).timestamp()
+        )
+    except ValueError:  # the 45th of a month
+        return None
+
+
+def _count_since(cells: Sequence[str], numbers: Array, unit: str, begin: float) -> Counted:
     """Return times counted since a date, as in "days since 1950-01-01"."""
     per_unit = {"d": 86_400, "h": 3600, "mi": 60, "s": 1}
-    word = since["unit"].lower()
+    word = unit.lower()
     factor = Fraction(1, 1000) if word.startswith(("ms", "milli")) else None
     factor = factor or next(Fraction(s) for start, s in per_unit.items() if word.startswith(start))
-    text = re.sub(r"\b(\d)\b", r"0\1", since["from"].strip())
-    begin = datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
     return Counted(Conversion(factor, Fraction(begin)).of(cells, numbers), absolute=True, zoned=True)
 
 

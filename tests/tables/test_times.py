@@ -341,3 +341,7 @@ def test_a_time_beyond_the_calendar_is_shown_as_a_number():
 
 def test_a_long_cell_is_no_time_at_once():
     assert times_of(["2024-05-01 " + "1:00 " * 50] * 3) is None
+
+
+def test_a_count_since_a_day_that_there_is_not_is_of_any_clock():
+    assert not count_times(("1", "2"), "time (days since 2024-13-45)").absolute
