@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from fieldbo.mission.default_policy import AUTO
 from fieldbo.mission.files import name_of, toml_text, write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
+from fieldbo.mission.new.aside import folder_aside
 from fieldbo.mission.new.writer import four_digits, mission_text
 from fieldbo.mission.world_file import load_world
 from fieldbo.world.fields.table import TableField
@@ -199,8 +199,8 @@ def make_mission(
         )
     else:
         text = toml_text(tables)
-    with tempfile.TemporaryDirectory(prefix=".new-", dir=file.parent.parent) as aside:
-        part = Path(aside) / file.name
+    with folder_aside(file.parent.parent) as aside:
+        part = aside / file.name
         write_whole(part, text.encode())
         try:
             mission = load_mission(part)

@@ -10,7 +10,6 @@ import csv
 import io
 import math
 import shutil
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from fieldbo.errors import InputError, printable
 from fieldbo.mission.files import name_of, toml_text, write_whole
 from fieldbo.mission.load import load_mission
 from fieldbo.mission.mission import Mission
+from fieldbo.mission.new.aside import REPLACED, folder_aside
 from fieldbo.tables.readings import Readings
 from fieldbo.tables.units import bare
 from fieldbo.world.fields.table import TableField, fit_table
@@ -321,8 +321,8 @@ class Draft(ABC):
     def _write_files(self, world: Path, mission: Path) -> tuple[Mission, Validation | None]:
         base = world.parent.parent
         base.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=base) as aside:
-            new_world, new_mission = Path(aside) / world.name, Path(aside) / mission.name
+        with folder_aside(base) as aside:
+            new_world, new_mission = aside / world.name, aside / mission.name
             new_world.mkdir()
             self.write_data(new_world)
             write_whole(new_world / "world.toml", self.world_toml())
@@ -337,7 +337,7 @@ class Draft(ABC):
             write_whole(new_world / "README.md", self.readme(world.name, validation))
             for path in (world, mission):
                 path.parent.mkdir(parents=True, exist_ok=True)
-            _put(new_world, world, Path(aside) / "replaced")
+            _put(new_world, world, aside / REPLACED)
             new_mission.replace(mission)
         return loaded, validation
 
