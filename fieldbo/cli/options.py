@@ -155,6 +155,7 @@ def overrides(
 def _set(out: dict[str, Any], pair: str) -> None:
     """Set the key of a ``table.key=value`` pair in nested tables."""
     from fieldbo.mission.files import toml_value
+    from fieldbo.mission.schema import holds_text
 
     key, equals, text = pair.partition("=")
     path = [p.strip() for p in key.split(".")]
@@ -175,7 +176,8 @@ def _set(out: dict[str, Any], pair: str) -> None:
                 where="--set",
                 fix="remove one of the two",
             )
-    table[path[-1]] = toml_value(text.strip())
+    value = toml_value(text.strip())
+    table[path[-1]] = value if isinstance(value, str) or not holds_text(path) else text.strip()
 
 
 def _table(out: dict[str, Any], name: str, option: str) -> dict[str, Any]:

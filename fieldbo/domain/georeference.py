@@ -308,6 +308,28 @@ def _check_scale(crs: str, x: float, y: float) -> None:
         )
 
 
+def is_true_to_scale(crs: str, degrees: ArrayLike) -> bool:
+    """Return whether a metre of a projected CRS is about one on the ground, around latitudes and longitudes.
+
+    Raises
+    ------
+    InputError
+        The CRS is not projected, or not in metres.
+
+    Examples
+    --------
+    >>> is_true_to_scale("EPSG:32632", [[47.3, 8.5]]), is_true_to_scale("EPSG:3857", [[47.3, 8.5]])
+    (True, False)
+    """
+    check_metric(crs, "--crs")
+    middle = np.median(np.atleast_2d(np.asarray(degrees, dtype=float)), axis=0)[::-1]
+    try:
+        _check_scale(crs, *reprojected(middle, WGS84, crs)[0].tolist())
+    except InputError:
+        return False
+    return True
+
+
 def crs_name(crs: str) -> str:
     """Return the name of a CRS with its code, if it has one.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,7 +24,7 @@ from fieldbo.tables.cleaning import SuspectReadingsError, clean, find_suspects
 from fieldbo.tables.columns import describe_columns
 from fieldbo.tables.joining import GAP_S
 from fieldbo.tables.marks import sentinel_doubts
-from fieldbo.tables.measures import along, spreads_in, values_in
+from fieldbo.tables.measures import along, has_unit_of_kind, spreads_in, stated_unit, values_in
 from fieldbo.tables.pooling import MOST_READINGS
 from fieldbo.tables.readings import read_readings
 from fieldbo.tables.source import Opening
@@ -31,11 +32,12 @@ from fieldbo.tables.survey import SurveyPoints, survey_points
 from fieldbo.tables.suspects import Track
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import IN_UTC, Times, column_of_time, times_in, times_of
-from fieldbo.tables.units import bare
+from fieldbo.tables.units import bare, is_known, is_plain, short_names
 from fieldbo.world.raster import value_column
 from fieldbo.world.world import World
 
-_OPTION = re.compile(r"--([a-z][a-z-]*)(?: (-?\d[\d.e+-]*))?")
+_OPTION = re.compile(r"--([a-z][a-z-]*)(?:[ =](-?\d[\d.e+-]*)(h|min|s)?\b)?")
+_SECONDS = {"h": 3600.0, "min": 60.0, "s": 1.0}
 _CLEANING = 'leave them out with cleaning = "clean" in [prior], or take them with "keep"'
 _DEGREES = ("latitude", "longitude")
 
@@ -106,9 +108,11 @@ def _read(path: Path, content: PriorFile, world: World, track: Path | None) -> E
         sds = np.full(len(points), content.noise_sd)
     if sds is None:
         sds = np.asarray(np.sqrt(world.sensor.variance(world.domain.clipped(points.positions))))
-    return EarlierReadings(
-        points.positions, points.values, sds, times, ages, points.lines, points.notes, undated
-    )
+    notes = points.notes
+    stated = stated_unit(log, value)
+    if stated is not None and is_known(stated) and not is_plain(stated) and is_plain(world.quantity.unit):
+        notes += (f"warning: {value} is in {stated}, and the world's {world.quantity.name} states no unit",)
+    return EarlierReadings(points.positions, points.values, sds, times, ages, points.lines, notes, undated)
 
 
 @contextmanager
@@ -131,7 +135,9 @@ def _name_by_key(option: re.Match[str]) -> str:
     key += "_s" if key in ("track_offset", "track_gap") else ""
     if key not in PriorFile.model_fields:
         return option[0]
-    return f"{key} = {option[2]}" if option[2] else f"prior.{key}"
+    if not option[2]:
+        return f"prior.{key}"
+    return f"prior.{key}={float(option[2]) * _SECONDS[option[3]]:g}" if option[3] else f"{key} = {option[2]}"
 
 
 def _check_doubts(points: SurveyPoints, log: Table, content: PriorFile) -> None:
@@ -336,7 +342,7 @@ def _find_positions(log: Table, content: PriorFile, domain: Domain) -> _Found:
         f"there are no columns {' and '.join(axes)}, nor one of latitudes and one of longitudes",
         expected="a table with the world's axes, or a log in degrees",
         where=log.place_of_names,
-        fix="name the columns in [prior]: lat and lon, or x and y",
+        fix="name the columns in [prior]: lat and lon, or x and y; or the file of the boat's track: track",
     )
 
 
@@ -382,10 +388,29 @@ def _find_value(log: Table, content: PriorFile, world: World) -> str:
     given = _given(log, content, "value")
     if given is not None:
         return given
+    chosen = [name for name in log.names if log.roles.get(name) == "value"]
+    if content.quantity is not None and len(chosen) == 1:
+        return chosen[0]
     if "value" in log.names:
         return "value"
-    quantity = world.quantity.name
-    return _find_named(log, quantity) or value_column(log, world.domain, quantity)
+    quantity = world.quantity
+    if quantity.name in log.names:
+        return log.column(quantity.name)
+    like = [name for name in log.names if quantity.name.strip().lower() in short_names(name)]
+    fitting = [name for name in like if has_unit_of_kind(log, name, quantity.unit)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if len(like) > 1:
+        raise InputError(
+            f"columns {', '.join(like)} are named like the quantity {quantity.label}, and {len(fitting)} of "
+            "them have a unit that fits",
+            expected="one column of the value",
+            where=log.place_of_names,
+            fix=f"name it with --set {shlex.quote(f'prior.value={(fitting or like)[0]}')}"
+            if fitting
+            else "name it in [prior]: value",
+        )
+    return like[0] if like else value_column(log, world.domain, quantity.name)
 
 
 def _find_degrees(log: Table, content: PriorFile) -> tuple[str, ...]:

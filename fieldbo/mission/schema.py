@@ -5,7 +5,9 @@ Tables with a ``kind`` (field, cost, policy) hold the settings of that kind: see
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -536,3 +538,29 @@ def kinds_schema(registry: Registry) -> dict[str, Any]:
         option["required"] = ["kind", *option.get("required", [])]
         options.append(option)
     return {"oneOf": options, "$defs": shared}
+
+
+def holds_text(path: Sequence[str]) -> bool:
+    """Return whether the key of a mission at a path of tables takes text and nothing else.
+
+    Examples
+    --------
+    >>> holds_text(["prior", "value"]), holds_text(["agent", "battery"])
+    (True, False)
+    """
+    table: Any = MissionFile
+    for name in path:
+        if not (isinstance(table, type) and issubclass(table, Table)) or name not in table.model_fields:
+            return False
+        kinds = _kinds_of(table.model_fields[name].annotation)
+        table = next((kind for kind in kinds if kind is not str), str) if kinds else None
+    return table is str
+
+
+def _kinds_of(annotation: Any) -> list[Any]:
+    """Return the types of which a key may be, without None."""
+    if get_origin(annotation) is Annotated:
+        return _kinds_of(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return [kind for each in get_args(annotation) for kind in _kinds_of(each)]
+    return [] if annotation in (None, NoneType) else [annotation]

@@ -71,8 +71,24 @@ def read_features(path: Path, chosen: str | None, option: str) -> list[Features]
         The file can't be read, not as a whole, or would have GDAL open others.
     """
     check_content(path, option)
-    with _opened(path, option) as sources:
+    with _damage_named(path, option), _opened(path, option) as sources:
         return _read_sources(sources, chosen, path, option)
+
+
+@contextmanager
+def _damage_named(path: Path, option: str) -> Iterator[None]:
+    """Turn what a library raises for a damaged file, beyond its own errors, into an `InputError`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{path.name} is damaged, or of a form that fieldbo can't read: {type(error).__name__}",
+            expected=FORMATS,
+            where=option,
+            fix="export it again from a GIS",
+        ) from error
 
 
 def _read_sources(sources: Sequence[_Source], chosen: str | None, path: Path, option: str) -> list[Features]:

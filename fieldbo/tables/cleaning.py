@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
@@ -48,9 +49,10 @@ class SuspectReadingsError(InputError):
             where=where,
             fix=fix,
         )
-        shown = [f"  - {each}" for each in self.suspects[:_SHOWN]]
-        if len(suspects) > _SHOWN:
-            shown.append(f"  - and {len(suspects) - _SHOWN} more")
+        stretches = _stretches(suspects)
+        shown = [f"  - {_told(each)}" for each in stretches[:_SHOWN]]
+        if more := sum(len(each) for each in stretches[_SHOWN:]):
+            shown.append(f"  - and {more} more")
         problem, *rest = str(self.args[0]).split("\n")
         self.args = ("\n".join([problem, *shown, *rest]),)
 
@@ -63,12 +65,32 @@ class SuspectReadingsError(InputError):
         return type(self)(self.suspects, self.total, self.where or "", fix)
 
 
+def _stretches(suspects: Sequence[Suspect]) -> list[list[Suspect]]:
+    """Return suspects side by side with the same value and the same reason together."""
+    stretches: list[list[Suspect]] = []
+    for each in suspects:
+        last = stretches[-1][-1] if stretches else None
+        if last is not None and replace(last, row=last.row + 1, line=last.line + 1) == each:
+            stretches[-1].append(each)
+        else:
+            stretches.append([each])
+    return stretches
+
+
+def _told(stretch: Sequence[Suspect]) -> str:
+    """Return what is said of suspects side by side: several as a range of lines."""
+    lines, each = [each.line for each in stretch], stretch[0]
+    if len(stretch) < 2:
+        return str(each)
+    return f"lines {min(lines)} to {max(lines)}: {each.column} {each.value}, {each.reason}"
+
+
 def count_kinds(suspects: Sequence[Suspect]) -> str:
     """Return how many suspects there are of each kind: "2 spikes, 1 stuck value"."""
     kinds: dict[str, int] = {}
     for each in suspects:
         kinds[each.kind] = kinds.get(each.kind, 0) + 1
-    plurals = {"jump of the position": "jumps of the position"}
+    plurals = {"jump of the position": "jumps of the position", "zero apart": "zeros apart"}
     return ", ".join(counted(number, kind, plurals.get(kind)) for kind, number in kinds.items())
 
 
@@ -111,6 +133,7 @@ def find_suspects(
     found = [
         *_find_impossible(track, column, unit, low, high),
         *_find_above_surface(track, depth),
+        *_find_zeros(track, column),
         *find_stuck(track, column),
         *find_spikes(track, column),
         *find_jumps(track, positions),
@@ -221,6 +244,25 @@ def _find_impossible(
         else f"not {least:g} to {most:g}"
     )
     return suspects_at(track, np.flatnonzero(outside), column, "impossible value", lambda row: reason)
+
+
+_REPEATS, _FEW = 3, 0.25
+"""How often, and in what fraction of the readings, 0 is suspect: more often, it is usual in this log."""
+
+_NEAR = 0.25
+"""Other values that come as near to 0, in ranges of these, make it possible."""
+
+
+def _find_zeros(track: Track, column: str) -> list[Suspect]:
+    """Return readings of 0 that repeat while all others are far above it: they may stand for no value."""
+    is_zero = track.values == 0
+    others = np.unique(track.values[~is_zero])
+    if len(others) < 3 or others[0] <= 0 or not _REPEATS <= is_zero.sum() <= _FEW * len(track):
+        return []
+    if others[0] <= max(_NEAR * float(np.ptp(others)), 3.0 * float(np.diff(others).max())):
+        return []
+    reason = f"the others are {others[0]:.6g} to {others[-1]:.6g}: does it stand for no value?"
+    return suspects_at(track, np.flatnonzero(is_zero), column, "zero apart", lambda row: reason)
 
 
 _ABOVE_M = 0.5

@@ -18,6 +18,7 @@ from fieldbo.tables.coordinates import Direction, degrees_of, parse
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import Times, times_of
 from fieldbo.tables.units import bare
+from fieldbo.tables.zones import is_in_calendar
 
 Kind = Literal[
     "latitude",
@@ -199,6 +200,20 @@ def _split_words(name: str) -> frozenset[str]:
     return frozenset(re.split(r"[^a-zäöüß]+", apart.lower()))
 
 
+def direction_of(name: str) -> Direction | None:
+    """Return whether a column is named like latitudes or like longitudes; None if like neither, or both.
+
+    Examples
+    --------
+    >>> direction_of("GPS_Latitude"), direction_of("gpsLon (deg)"), direction_of("depth")
+    ('latitude', 'longitude', None)
+    """
+    words = _split_words(name)
+    if bool(words & _LATITUDE) == bool(words & _LONGITUDE):
+        return None
+    return "latitude" if words & _LATITUDE else "longitude"
+
+
 def _range(numbers: Array) -> tuple[str, str]:
     return f"{numbers.min():.7g}", f"{numbers.max():.7g}"
 
@@ -214,6 +229,8 @@ def _range_of_degrees(log: Table, name: str, direction: Direction) -> tuple[str,
 
 
 def _clock(seconds: float, times: Times) -> str:
+    if not is_in_calendar(float(seconds)):
+        return f"{seconds:.7g}"
     at = datetime.fromtimestamp(float(seconds), UTC)
     return f"{at:%Y-%m-%d %H:%M:%S}" if times.absolute else f"{at:%H:%M:%S}"
 

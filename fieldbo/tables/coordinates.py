@@ -20,6 +20,9 @@ Bounds = tuple[float, float, float, float]
 
 _LETTERS: dict[Direction, str] = {"latitude": "NS", "longitude": "EW"}
 _LIMIT: dict[Direction, float] = {"latitude": 90.0, "longitude": 180.0}
+_POLAR = 85.0
+"""Degrees of latitude beyond which a survey is so rare that its columns are more likely exchanged."""
+
 _TEXT = re.compile(
     r"""(?P<before>[NSEW])?\s*(?P<sign>[-+−])?\s*(?P<degrees>\d+(\.\d*)?)\s*
     ((?P<mark>[°ºd:\s])\s*(?P<minutes>\d+(\.\d*)?)\s*
@@ -27,6 +30,7 @@ _TEXT = re.compile(
     \s*[°º"″”'′’]{0,2}\s*(?P<after>[NSEW])?""",
     re.VERBOSE | re.IGNORECASE,
 )
+_LONGEST = 80  # characters: longer cells are no coordinates, and slow to match
 
 
 class Coordinate(NamedTuple):
@@ -49,7 +53,8 @@ def parse(cell: str) -> Coordinate | None:
     >>> round(parse("W 8 34 48").degrees, 6), parse("-8.58").sign, parse("no fix")
     (8.58, '-', None)
     """
-    found = _TEXT.fullmatch(cell.strip())
+    text = cell.strip()
+    found = _TEXT.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
         return None
     degrees, minutes, seconds = (float(found[part] or 0) for part in ("degrees", "minutes", "seconds"))
@@ -340,6 +345,8 @@ def swapped(lat: Array, lon: Array, bounds: Bounds | None = None) -> str | None:
     --------
     >>> swapped(np.array([147.2, 147.3]), np.array([-42.9, -42.8]))
     'latitude and longitude seem to be exchanged: latitudes reach 147.3'
+    >>> swapped(np.array([-89.4]), np.array([43.1]))  # doctest: +ELLIPSIS
+    'latitude and longitude seem to be exchanged: as they are, the readings lie at -89.4 degrees, ...'
     >>> swapped(np.array([8.5]), np.array([47.3]), (8.4, 47.2, 8.6, 47.4))
     'latitude and longitude seem to be exchanged: only so do the readings lie where they should'
     """
@@ -349,6 +356,10 @@ def swapped(lat: Array, lon: Array, bounds: Bounds | None = None) -> str | None:
     if np.mean(np.abs(lat) > 90) > 0.5 and np.mean(np.abs(lon) <= 90) > 0.5:
         return f"{said}: latitudes reach {lat[np.argmax(np.abs(lat))]:.4g}"
     if bounds is None:
+        polar = np.abs(lat) > _POLAR
+        if np.mean(polar) > 0.5 and np.mean(np.abs(lon) <= 90) > 0.5:
+            at = f"the readings lie at {np.median(lat[polar]):.4g} degrees"
+            return f"{said}: as they are, {at}, near a pole, where a survey needs its outline"
         return None
     if np.mean(_within(lat, lon, bounds)) < 0.1 and np.mean(_within(lon, lat, bounds)) > 0.5:
         return f"{said}: only so do the readings lie where they should"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.tables.cells import MISSING
-from fieldbo.tables.zones import Zone, split_zone
+from fieldbo.tables.zones import Zone, is_in_calendar, split_zone
 
 _DATES = (
     *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d"),
@@ -31,6 +31,7 @@ _CREATED = re.compile(
     r"(?:creat|export|download|sav|written|generat|print|upload)\D{0,40}(\d{1,4}([-./])\d{1,2}\2\d{2,4})",
     re.IGNORECASE,
 )
+_LEAP = re.compile(r"(:59:)60(?!\d)")
 _DAY_S = 86_400.0
 
 
@@ -80,9 +81,17 @@ def _add_reading(columns: list[Array], days: Sequence[str], hours: Array, layout
 
 
 def _iso(cell: str) -> float | None:
+    at = _read_iso(cell)
+    return None if at is None else _epoch(at)
+
+
+def _read_iso(cell: str) -> datetime | None:
+    """Return a time in ISO 8601; a leap second is the first second of the next minute, as clocks count it."""
+    text = cell.replace("/", "-")
+    before = _LEAP.sub(r"\g<1>59", text)
     try:
-        return _epoch(datetime.fromisoformat(cell.replace("/", "-")))
-    except ValueError:
+        return datetime.fromisoformat(before) + timedelta(seconds=before != text)
+    except (ValueError, OverflowError):
         return None
 
 
@@ -112,10 +121,8 @@ def _clock(text: str) -> float | None:
 
 def has_offset(cell: str) -> bool:
     """Return whether a time in ISO 8601 states its offset from UTC."""
-    try:
-        return datetime.fromisoformat(cell.replace("/", "-")).tzinfo is not None
-    except ValueError:
-        return False
+    at = _read_iso(cell)
+    return at is not None and at.tzinfo is not None
 
 
 def take_zones(cells: Sequence[str], tried: Sequence[str]) -> tuple[list[str], dict[int, Zone]]:
@@ -140,8 +147,10 @@ def latest_of(comments: Sequence[str]) -> float | None:
     return max(read) + 2 * _DAY_S if read else None  # at its end, in any zone
 
 
-def _epoch(at: datetime) -> float:
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+def _epoch(at: datetime) -> float | None:
+    """Return seconds since 1970 in UTC; None beyond the years 1 to 9999, where an offset may lead."""
+    seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    return seconds if is_in_calendar(seconds) else None
 
 
 def _or_nan(number: float | None) -> float:

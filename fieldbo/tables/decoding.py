@@ -102,6 +102,15 @@ def _unzip(path: Path, content: bytes) -> tuple[bytes, list[str]]:
                 return _read_some(path, cast("BinaryIO", file)), [f"read {names[0]} in the archive"]
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError):
         raise _not_text(path) from None
+    except (ValueError, EOFError, zlib.error, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            "the archive is damaged or incomplete",
+            expected="a whole ZIP archive",
+            where=str(path),
+            fix="copy or download it again",
+        ) from None
 
 
 def _decode(path: Path, content: bytes) -> tuple[str, list[str]]:
@@ -138,7 +147,7 @@ def _is_not_latin(content: bytes) -> bool:
 
 def _not_text(path: Path) -> InputError:
     return InputError(
-        "the file is not text",
+        f"{path.name} is not text",
         expected="a CSV file in UTF-8",
         where=str(path),
         fix="export it from the spreadsheet as CSV (UTF-8)",

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from fieldbo.errors import InputError, counted
 from fieldbo.tables.sheet import Sheet
+from fieldbo.tables.zones import names_pair
 
 OFFSETS = {
     **dict.fromkeys(("UTC", "GMT", "Z", "WET"), 0),
@@ -103,7 +104,16 @@ _PACKED = {"MMDDYY": (4, 0, 2), "DDMMYY": (4, 2, 0), "YYMMDD": (0, 2, 4)}
 
 
 def read_packed_times(sheet: Sheet) -> None:
-    """Write dates and times of day without signs in full, by the line of units: ``MMDDYY``, ``HHMMSS``."""
+    """Write dates and times of day without signs in full, by the line of units: ``MMDDYY``, ``HHMMSS``.
+
+    Rows with text for a date, such as "Power loss", are left out.
+    """
+    date = next((column for column, unit in enumerate(sheet.units) if unit in _PACKED), None)
+    if date is not None:
+        texts = {cell: line for (line, _), cell in zip(sheet.rows, sheet.column(date), strict=True)
+                 if re.search(r"[^\W\d_]", cell)}  # fmt: skip
+        sheet.notes += [f"left out: {text} (line {line})" for text, line in texts.items()]
+        sheet.keep([cell not in texts for cell in sheet.column(date)])
     for column, unit in enumerate(sheet.units):
         cells = [cell.zfill(6) if cell.isdigit() and len(cell) < 7 else "" for cell in sheet.column(column)]
         if unit in _PACKED:
@@ -123,6 +133,8 @@ def read_zone_in_name(sheet: Sheet) -> None:
         return
     sheet.roles[time] = "time"
     name = sheet.names[time]
+    if names_pair(name):
+        return  # each date has its own
     found = re.search(r"(?:GMT|UTC)\s*([-+]?)(\d{1,2}):?(\d{2})?", name)
     zone = re.search(r"\b([A-Z]{1,4}T|ChST|UTC|GMT|Z)\b", name)
     if found:

@@ -218,7 +218,8 @@ FORMS = (
     Form(
         "Van Essen Diver",
         begins=r"^=+ +BEGINNING OF DATA +=+$",
-        named=r"^\[Channel (?P<at>\d+) from data header\]\n *Identification +=(\d+: )?(?P<name>.+)"
+        named=r"^\[Channel (?P<at>\d+)( from data header\]|\](?![\s\S]* from data header\]))"
+        r"\n *Identification +=(\d+: )?(?P<name>.+)"
         r"\n *Reference level +=\S+ +(?P<unit>.+)$",
         leading=("date", "time"),
         ends=r"^\[Data\]",
@@ -243,7 +244,8 @@ FORMS = (
     ),
     Form(
         "OTT Hydrolab",
-        begins=r'^"?Hydrolab .*\n"?Log File Name',
+        begins=r'^"?Hydrolab .*\n"?Log File Name'
+        r'|\A\W*Log File Name *:.*\n\W*Setup Date \((MMDDYY|DDMMYY|YYMMDD)\)',
         steps=(steps.read_packed_times,),
     ),
     Form(

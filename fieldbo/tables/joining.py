@@ -22,6 +22,9 @@ GAP_S = 30.0
 
 OPTION, OFFSET_OPTION, GAP_OPTION = "--track", "--track-offset", "--track-gap"
 
+_MINUTES, _SHARED = 3, 0.25
+"""Fewest minutes that show that seconds are lost, and the least share of rows that are not their first."""
+
 _HOURS = range(-14, 15)  # offsets of time zones from UTC
 
 
@@ -117,7 +120,7 @@ def join_track(
     ------
     InputError
         A column is missing or not clear, the log has positions already, times state no offset and `offset_s`
-        is None, or the log and the track have no time in common.
+        is None, the times of one have lost their seconds, or the log and the track have no time in common.
 
     Examples
     --------
@@ -135,6 +138,8 @@ def join_track(
     """
     _check_unplaced(table)
     log, fixes = _find_clock(table, time, "time"), _find_clock(track, track_time, "time of the track")
+    for each in (log, fixes):
+        _check_seconds(each)
     shift = _agree_on_clocks(log, fixes, offset_s)
     (lat, about_lat), (lon, about_lon) = (_find_degrees(track, d) for d in ("latitude", "longitude"))
     seconds = log.times.seconds + shift
@@ -226,6 +231,27 @@ def _find_clock(table: Table, given: str | None, what: str) -> _Clocked:
             where=OPTION,
         )
     return _Clocked(table, name, times)
+
+
+def _check_seconds(clocked: _Clocked) -> None:
+    """Raise an `InputError` if times have lost their seconds: several rows share each of successive minutes.
+
+    Excel does not write the seconds of a time that it shows without them.
+    """
+    seconds = clocked.times.seconds[np.isfinite(clocked.times.seconds)]
+    minutes = np.unique(seconds)
+    if len(minutes) < _MINUTES or (seconds % 60).any():
+        return
+    shared = len(seconds) - len(minutes)
+    if shared < _SHARED * len(minutes) or float(np.median(np.diff(minutes))) != 60.0:
+        return
+    raise InputError(
+        f"{clocked.table.path.name} has {len(seconds)} rows in {len(minutes)} whole minutes: the seconds of "
+        "its times are lost",
+        expected="times with seconds, since a boat moves within a minute",
+        where=f"{clocked.table.path}, column {clocked.column}",
+        fix="give the file that the maker's program exported; Excel drops seconds when it saves as CSV",
+    )
 
 
 def _agree_on_clocks(log: _Clocked, fixes: _Clocked, offset_s: float | None) -> float:

@@ -154,6 +154,22 @@ def values_in(table: Table, name: str, unit: str) -> Measured:
     return Measured(change.of(table.cells[name], table.numbers(name)), (note,))
 
 
+def has_unit_of_kind(table: Table, name: str, unit: str) -> bool:
+    """Return whether a column states a unit that can be converted to another, or one of the two states none.
+
+    Examples
+    --------
+    >>> cells = {"chl (RFU)": ("1.2",)}
+    >>> table = Table(None, tuple(cells), {"chl (RFU)": "RFU"}, cells, np.array([2]))
+    >>> has_unit_of_kind(table, "chl (RFU)", "ug/L")
+    False
+    """
+    stated = stated_unit(table, name)
+    if stated is None or is_plain(unit) or not is_known(stated) or not is_known(unit):
+        return True
+    return conversion(stated, unit) is not None
+
+
 def spreads_in(table: Table, name: str, unit: str, value: str | None = None) -> Measured:
     """Return a column of standard deviations in the unit of the values; differences have no offset.
 
@@ -227,8 +243,9 @@ def _length_within(name: str) -> str | None:
     """
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
     apart = re.sub(r"(depth|height|elevation|altitude)(?=[a-z])", r"\1 ", apart.lower())
-    found = dict.fromkeys(word for word in re.split(r"[\W\d_]+", apart) if word in _WORDS_OF_LENGTHS)
-    return "/".join(found) or None
+    words = [word for word in re.split(r"[\W\d_]+", apart) if word]
+    found = dict.fromkeys(word for word in words if word in _WORDS_OF_LENGTHS)
+    return "/".join(found) if len(found) < len(words) and found else None
 
 
 def _not_a_length(table: Table, name: str, stated: str, unit: str) -> InputError:

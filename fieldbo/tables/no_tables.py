@@ -25,18 +25,13 @@ _CSV = "export a table with a line of column names and a line per reading, such 
 NO_TABLES = (
     NoTable(
         "a raw Sea-Bird .hex file",
-        r"\A\*+ ?Sea-?Bird(?:.*\n)+?\*END\*[^\n]*\n(?:[0-9A-Fa-f]{16,}\s*\n?)+",
+        r"\A\*+ ?Sea-?Bird(?:.*\n)+?\*END\*[^\n]*\n[0-9A-Fa-f]{8,}[ \t]*$",
         "convert it to .cnv with Data Conversion in Sea-Bird's SBE Data Processing or Fathom",
     ),
     NoTable(
         "a Sea-Bird bottle file (.btl), with two lines per bottle",
         r"^ *Bottle +(Bottle +)?Date\b",
         "export the scans as .cnv",
-    ),
-    NoTable(
-        "a binary Campbell file",
-        r'\A\W*TOB[123]\W',
-        "convert it to TOA5 with CardConvert in LoggerNet",
     ),
     NoTable("a Sea-Bird file of bottles fired (.bl)", r"^RESET \w{3} \d\d \d{4}", "export the scans as .cnv"),
     NoTable("an IOS Shell file", r"^\*IOS HEADER VERSION", "convert it to CSV or NetCDF"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fieldbo.errors import InputError
+from fieldbo.tables.companions import apply_companions
 from fieldbo.tables.containers import container_of
 from fieldbo.tables.table import Table, read_text_table
 
@@ -28,9 +29,9 @@ def open_table(path: Path, *, quantity: str | None = None, layer: str | None = N
     """
     container = container_of(path)
     if container is not None:
-        return container.read(path, layer, quantity)
+        return apply_companions(container.read(path, layer, quantity))
     _check_without_layers(path, layer)
-    return read_text_table(path, quantity)
+    return apply_companions(read_text_table(path, quantity))
 
 
 def open_track(path: Path, layer: str | None = None) -> Table:

@@ -17,6 +17,7 @@ Row = tuple[int, list[str]]
 DELIMITERS = "\t;,|"
 _SAMPLE = 300
 _FEW = 3
+_MOST_COLUMNS = 10_000
 _QUOTED = re.compile(r'"[^"]*"')
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")
@@ -97,8 +98,21 @@ def split_rows(path: Path, lines: Sequence[str], delimiter: str | None, first: i
     Raises
     ------
     InputError
-        A quote is never closed, or swallows rows.
+        A quote is never closed, or swallows rows; or a row has more cells than any table.
     """
+    rows = _split_rows(path, lines, delimiter, first)
+    line, most = max(((line, len(cells)) for line, cells in rows), key=lambda row: row[1], default=(0, 0))
+    if most > _MOST_COLUMNS:
+        raise InputError(
+            f"the line has {most:,} cells",
+            expected=f"a table of at most {_MOST_COLUMNS:,} columns",
+            where=f"{path}, line {line}",
+            fix="export a line per reading, and the columns that you need",
+        )
+    return rows
+
+
+def _split_rows(path: Path, lines: Sequence[str], delimiter: str | None, first: int) -> list[Row]:
     if delimiter is None and not any('"' in line for line in lines):
         return [(i, cells) for i, cells in enumerate(map(str.split, lines), first) if cells]
     reader = csv.reader(

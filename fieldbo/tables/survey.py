@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from fieldbo._numerics.arrays import Array
 from fieldbo.domain.axes import Axis
 from fieldbo.errors import InputError, counted
 from fieldbo.tables.cleaning import Cleaning, clean, find_suspects
+from fieldbo.tables.columns import direction_of
 from fieldbo.tables.coordinates import Bounds, read_degrees, swapped, unwrapped
 from fieldbo.tables.marks import sentinel_doubts
 from fieldbo.tables.measures import Measured, along, kind_of, lengths_of, spreads_in, values_in
@@ -185,7 +187,7 @@ def survey_points(
     """
     log = replace(log, missing=(*log.missing, *missing))
     value = log.column(value, "--value")
-    where = _read_positions(log, lat=lat, lon=lon, x=x, y=y)
+    where = _read_positions(log, lat=lat, lon=lon, x=x, y=y, bounds=bounds)
     unit = value_unit or log.units.get(value, "")
     _read_numbers(log, value)  # checks its cells
     numbers, about_value = values_in(log, value, unit)
@@ -207,7 +209,7 @@ def survey_points(
         "without a depth": ~np.isfinite(columns.get("depth", np.zeros(len(log)))),
         "without a noise of at least 0": ~((np.zeros(len(log)) if noise is None else noise) >= 0),
     }
-    order, left_out = _select_usable(log, reasons, least)
+    order, left_out = _select_usable(log, reasons, least, value)
     notes += left_out
     if clock is not None:
         columns["time"] = clock.seconds
@@ -311,7 +313,7 @@ class _Degrees(NamedTuple):
 
 
 def _read_positions(
-    log: Table, *, lat: str | None, lon: str | None, x: str | None, y: str | None
+    log: Table, *, lat: str | None, lon: str | None, x: str | None, y: str | None, bounds: Bounds | None
 ) -> _Metres | _Degrees:
     """Return the positions of a log, in degrees or in metres."""
     if x is not None:
@@ -331,7 +333,23 @@ def _read_positions(
     lat, lon = log.column(lat, "--lat"), log.column(lon, "--lon")
     y_read, x_read = read_degrees(log, lat, "latitude"), read_degrees(log, lon, "longitude")
     columns = {"lat": y_read.numbers, "lon": x_read.numbers}
+    contradicted = direction_of(lat) == "longitude" and direction_of(lon) == "latitude"
+    if contradicted and not _tell_directions(y_read.numbers, x_read.numbers, bounds):
+        raise InputError(
+            f"{lat!r} is given as the latitude and {lon!r} as the longitude",
+            expected="columns whose names say the same as the options",
+            where="--lat",
+            fix=f"exchange them: --lat {shlex.quote(lon)} --lon {shlex.quote(lat)}; if the names are wrong, "
+            "correct them in the file",
+        )
     return _Degrees(columns, (lat, lon), (*y_read.notes, *x_read.notes))
+
+
+def _tell_directions(y: Array, x: Array, bounds: Bounds | None) -> bool:
+    """Return whether positions (n,) themselves tell which are latitudes, whatever their names are."""
+    placed = np.isfinite(y) & np.isfinite(x)
+    y, x = y[placed], x[placed]
+    return any(swapped(*pair, bounds) is not None for pair in ((y, x), (x, y)))
 
 
 def _read_lengths(log: Table, name: str) -> Measured:
@@ -433,7 +451,7 @@ def _check_possible(
 
 
 def _select_usable(
-    log: Table, reasons: dict[str, NDArray[np.bool_]], least: int
+    log: Table, reasons: dict[str, NDArray[np.bool_]], least: int, value: str
 ) -> tuple[NDArray[np.int64], list[str]]:
     """Return the rows with none of the reasons to be left out, and notes on those that have one.
 
@@ -444,12 +462,14 @@ def _select_usable(
     """
     kept, notes = np.ones(len(log), dtype=bool), []
     for reason, rows in reasons.items():
-        lines = log.lines[kept & rows]
+        these = kept & rows
+        lines = log.lines[these]
         kept &= ~rows
         if len(lines):
             some = ", ".join(map(str, lines[:3])) + (", ..." if len(lines) > 3 else "")
             line = "line" if len(lines) == 1 else "lines"
-            notes.append(f"{counted(len(lines), 'row')} {reason} left out ({line} {some})")
+            word = _first_word(log, these, value) if reason.endswith(f"for {value}") else ""
+            notes.append(f"{counted(len(lines), 'row')} {reason} left out ({line} {some}{word})")
     if kept.sum() < least:
         raise InputError(
             f"{counted(int(kept.sum()), 'reading')} of {counted(len(log), 'row')} can be used"
@@ -458,6 +478,13 @@ def _select_usable(
             where=str(log.path),
         )
     return np.flatnonzero(kept), notes
+
+
+def _first_word(log: Table, rows: NDArray[np.bool_], name: str) -> str:
+    """Return what the first of the cells that are no number holds instead, such as "07. Dez" for 7.12."""
+    found = np.flatnonzero(rows & ~log.is_missing(name)).tolist()
+    words = [row for row in found if not _is_number(log.cells[name][row])]
+    return f"; {log.cells[name][words[0]]!r} in line {log.lines[words[0]]}" if words else ""
 
 
 _LIMIT = re.compile(r"[<>≤≥]=?\s*\d.*")

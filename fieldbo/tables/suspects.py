@@ -13,9 +13,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldbo._numerics.arrays import Array
+from fieldbo._numerics.arrays import Array, Mask
+from fieldbo.tables.apart import find_apart
 
-Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 
 
@@ -33,7 +33,8 @@ class Suspect:
     reason : str
         Why it is suspect, such as "a spike: 14.1 to 14.3 around it".
     kind : str
-        The kind of reason: "spike", "jump of the position", "stuck value" or "impossible value".
+        The kind of reason: "spike", "jump of the position", "stuck value", "zero apart" or
+        "impossible value".
     row : int
         Its index among the readings that were tested.
     """
@@ -110,6 +111,9 @@ _ALARMS = 0.004
 _HEAVIER = 1.35
 """The neighbours have noise, too; with it, that of a reading seems to have less of a tail than it has."""
 
+_WIDE = 2.0
+"""Neighbours so many times as far away as usual may differ more."""
+
 _WINDOW = 25
 _TAIL = (0.9, 0.95, 0.98)
 
@@ -119,25 +123,32 @@ def find_spikes(track: Track, column: str) -> list[Suspect]:
 
     Far is in relation to how readings of the log differ from their neighbours, here and everywhere. Of
     positive values, the logarithm must be far off, too: high values of skewed quantities vary more.
+    Up to three side by side are spikes if they are far outside the range of all others (`find_apart`).
     """
     values = track.values
     if len(track) < _FEWEST or _has_many_zeros(values):
         return []
     near, in_order = _neighbours(track)
-    found = _stand_out(values, near, in_order, _resolution(values))
+    compact = _are_compact(track, near)
+    found = _stand_out(values, near, in_order, _resolution(values), compact)
     if found.any() and values.min() > 0:
         with_floor = _resolution(values) / float(np.median(values))
-        found &= _stand_out(np.log(values), near, in_order, with_floor)
+        found &= _stand_out(np.log(values), near, in_order, with_floor, compact)
+    found |= find_apart(values, near)
 
     def reason(row: int) -> str:
-        around = values[near[row]]
+        others = near[row][~found[near[row]]]
+        around = values[others if len(others) else near[row]]
         return f"a spike: {around.min():.6g} to {around.max():.6g} around it"
 
     return suspects_at(track, np.flatnonzero(found), column, "spike", reason)
 
 
-def _stand_out(values: Array, near: Rows, in_order: bool, floor: float) -> Mask:
-    """Return which values (n,) are spikes among those at the rows `near` (n, k), the nearest first."""
+def _stand_out(values: Array, near: Rows, in_order: bool, floor: float, compact: Mask) -> Mask:
+    """Return which values (n,) are spikes among those at the rows `near` (n, k), the nearest first.
+
+    The tail of those whose neighbourhood is `compact` (n,) is their own.
+    """
     around = values[near]
     middle = np.median(around, axis=1)
     off, differ = np.abs(values - middle), np.abs(around - middle[:, None])
@@ -153,8 +164,26 @@ def _stand_out(values: Array, near: Rows, in_order: bool, floor: float) -> Mask:
         slice(_BESIDE, -_BESIDE) if in_order else slice(None)
     )  # all neighbours of the ends are on one side
     ranges = max(_RANGES, _OF_MANY * np.cbrt(len(values)))
-    allowed = np.minimum(_farthest((off_usual / scale)[inner]) * scale, ranges * np.ptp(values[~likely]))
+    farthest = np.full(len(values), _farthest((off_usual / scale)[inner]))
+    if compact[inner].sum() >= _FEWEST:
+        farthest[compact] = np.minimum(farthest, _farthest((off_usual / scale)[inner][compact[inner]]))[
+            compact
+        ]
+    allowed = np.minimum(farthest * scale, ranges * np.ptp(values[~likely]))
     return np.asarray(likely & (off > allowed))
+
+
+def _are_compact(track: Track, near: Rows) -> Mask:
+    """Return which readings (n,) have all neighbours `near` (n, k) at usual distances in space and time.
+
+    Those at turns and on both sides of gaps differ more, and make the tail of all others seem heavy.
+    """
+    places = [track.metres] if track.times is None else [track.metres, track.times[:, None]]
+    compact = np.ones(len(near), dtype=bool)
+    for each in places:
+        spread = np.linalg.norm(each[near] - each[:, None], axis=2).max(axis=1)
+        compact &= ~(spread > _WIDE * np.median(spread))
+    return compact
 
 
 def _scale(off: Array, near: Rows, in_order: bool, floor: float) -> Array:
@@ -281,6 +310,8 @@ def _is_none_found(values: Array, value: float) -> bool:
     if value != 0 or values.min() < 0:
         return False
     others, is_zero = values[values != 0], values == 0
+    if not len(others):
+        return True
     stretches = int(is_zero[0]) + int((np.diff(is_zero.astype(int)) > 0).sum())
     return bool(others.min() < 0.3 * np.ptp(others)) or (stretches >= 3 and len(others) < is_zero.sum())
 
@@ -310,6 +341,13 @@ _FAST, _FASTEST = 10.0, 3.0
 
 _SLOW_M_S, _LOST_M_S = 2.0, 30.0
 """No slower step is a jump, and none at the ends of a log, where nothing shows that it led back."""
+
+_DEVIATIONS, _BACK = 20.0, 0.2
+"""A step so many median deviations faster than the median may be a jump, if the next such leads back to
+within this fraction of it."""
+
+_FEW, _FEW_OF = 3, 0.02
+"""In a short log, and of the steps of a long one, so many jumps are few: more are its way of moving."""
 
 _AFAR = 20.0
 """A position is wrong that is this much farther from the middle than nine tenths of the readings."""
@@ -362,7 +400,8 @@ def _find_excursions(track: Track) -> Mask:
     if not np.isfinite(tick):
         return found
     speeds = steps / (np.diff(clock) + tick)
-    limit = max(slow, _FAST * np.quantile(speeds, 0.9), _FASTEST * np.quantile(speeds, 0.99))
+    usual = speeds[~_lead_out_and_back(places, speeds)]
+    limit = max(slow, _FAST * np.quantile(usual, 0.9), _FASTEST * np.quantile(usual, 0.99))
     jumps = np.flatnonzero(speeds > limit)
 
     def is_back(jump: int, b: int) -> bool:
@@ -383,3 +422,25 @@ def _find_excursions(track: Track) -> Mask:
     if len(last) == 1 and not found[last[0] + 1]:
         found[last[0] + 1 :] = True
     return found
+
+
+def _lead_out_and_back(places: Array, speeds: Array) -> Mask:
+    """Return which steps (n - 1,) may lead to a wrong position and back, if few do: they must not hide it.
+
+    Fast steps, by the median and its deviation, come in pairs around positions that lie beside the way from
+    the one before to the one after.
+    """
+    middle = float(np.median(speeds))
+    fast = speeds > middle + _DEVIATIONS * max(float(np.median(np.abs(speeds - middle))), 0.1 * middle)
+    found, jumps = np.zeros(len(speeds), dtype=bool), np.flatnonzero(fast)
+    excursions = 0
+    for out, back in zip(jumps[:-1].tolist(), jumps[1:].tolist(), strict=True):
+        if found[out] or back - out > _EXCURSION:
+            continue
+        way = places[back + 1] - places[out]
+        away = min(np.hypot(*(places[out + 1] - places[out])), np.hypot(*(places[back + 1] - places[back])))
+        if np.hypot(*way) <= _BACK * away:
+            found[[out, back]] = True
+            excursions += 1
+    few = excursions <= max(_FEW, _FEW_OF * len(speeds))
+    return found if few else np.zeros_like(found)

@@ -76,6 +76,8 @@ class Table:
         The line of the column names; 0 where they stand in no line.
     repeated : dict of str to int
         How many columns of the file have a name, of those that have the same one.
+    mixed : dict of str to str
+        What is wrong with the columns whose rows have units that can't become one, by name.
     """
 
     path: Path
@@ -91,6 +93,7 @@ class Table:
     row_word: str = "line"
     names_line: int = 0
     repeated: Mapping[str, int] = field(default_factory=dict)
+    mixed: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -103,7 +106,7 @@ class Table:
         UnknownNameError
             No column, or more than one, has the name; `option` is the option that gave it.
         InputError
-            The file has the very name twice.
+            The file has the very name twice, or the column has several units.
         """
         if name in self.repeated:
             raise InputError(
@@ -113,14 +116,25 @@ class Table:
                 fix=f"name {name}.1, {name}.2, ... for the first, the second, ...",
             )
         if name in self.names:
-            return name
+            return self._checked(name)
         if name.endswith(".1") and name[:-2] in self.repeated:
             return name[:-2]
         wanted = name.strip().lower()
         like = [full for full in self.names if wanted in short_names(full)]
         if len(like) == 1:
-            return like[0]
+            return self._checked(like[0])
         raise UnknownNameError.of("column", name, self.names, where=self._place_of_names(option))
+
+    def _checked(self, name: str) -> str:
+        """Return the name of a column, all of whose rows have one unit."""
+        if name not in self.mixed:
+            return name
+        raise InputError(
+            self.mixed[name],
+            expected="units of one kind, one in each row",
+            where=f"{self.path}, column {name}",
+            fix="correct the units, or put the rows of each into a file of their own",
+        )
 
     def _place_of_names(self, option: str | None) -> str:
         return f"{self.place_of_names}{f' ({option})' if option else ''}"

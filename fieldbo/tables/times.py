@@ -28,6 +28,7 @@ IN_UTC = "times without an offset are taken as UTC"
 """Note on times that say neither zone nor offset."""
 
 _TRIED = 40
+_LONGEST = 120  # characters: longer cells are no times, and slow to match
 _DAY_S = 86_400.0
 
 
@@ -85,6 +86,7 @@ def times_of(
     >>> times_of(["23:59:59", "00:00:01"]).seconds.tolist()
     [86399.0, 86401.0]
     """
+    cells = [cell if len(cell) <= _LONGEST else "text" for cell in cells]
     present = [cell for cell in cells if cell.lower() not in MISSING]
     if not present:
         return None
@@ -101,10 +103,12 @@ def times_of(
         return Times(_count_past_midnight(best), "clock")
     known = np.flatnonzero(np.isfinite(best)).tolist()
     alone = not any(":" in cell for cell in present) and not (best[known] % _DAY_S).any()
-    asked = next((zone.question for zone in zones.values() if zone.question), "")
-    offsets = not asked and all(row in zones or has_offset(cells[row]) for row in known)
     for row in zones.keys() & set(known):
         best[row] = zones[row].seconds(best[row])
+    asked = next(
+        (zone.question for row, zone in zones.items() if zone.question and np.isfinite(best[row])), ""
+    )
+    offsets = not asked and all(row in zones or has_offset(cells[row]) for row in known)
     unzoned = f"the zone of {name or 'the times'} is not certain: {asked}" if asked else ""
     return Times(best, "date" if alone else "instant", notes, undecided, offsets, unzoned)
 
@@ -247,7 +251,7 @@ def _apply_zone(log: Table, names: Sequence[str], times: Times) -> Times:
     stated = [zone for name in names if (zone := zone_of(f"{name} ({log.units.get(name, '')})")) is not None]
     header = stated[0] if stated else None
     known = np.flatnonzero(np.isfinite(times.seconds)).tolist()
-    rows = zones_of_rows(log, times.seconds) if header is None else None
+    rows = zones_of_rows(log.cells, times.seconds) if header is None else None
     asked = next((zone.question for zone in stated if zone.question), "")
     asked = asked or next((rows[row].question for row in known if rows and rows[row].question), "")
     if known and len({zone.seconds(times.seconds[known[0]]) for zone in stated}) > 1:

@@ -14,6 +14,7 @@ BEGINS = r'<table[^>]*\bid="isi-report"|name="isi-(report|csv)'
 
 _ROW = re.compile(r"<tr\b([^>]*)>(.*?)</tr>", re.DOTALL | re.IGNORECASE)
 _CELL = re.compile(r"<td\b([^>]*)>(.*?)</td>", re.DOTALL | re.IGNORECASE)
+_DATA = re.compile(r"""\bclass=["']?(?:[^"']*\s)?data\b""", re.IGNORECASE)
 _TAG = re.compile(r"<[^>]*>")
 _QUALITY = re.compile(r'isi-data-quality="(\d+)"')
 _QUALITIES = {
@@ -40,7 +41,8 @@ def rows_of(text: str) -> tuple[str, list[Row], list[str]]:
     for found in _ROW.finditer(text):
         line, at = line + text.count("\n", at, found.start()), found.start()
         cells = _CELL.findall(found[2])
-        if "isi-data-row" not in found[1] and "isi-data-table" not in found[1]:
+        names = "isi-data-table" in found[1] or any("isi-data-column-header" in each for each, _ in cells)
+        if not names and "isi-data-row" not in found[1] and not (rows and _DATA.search(found[1])):
             above.append(" ".join(_plain(cell) for _, cell in cells))
             continue
         flags = [_QUALITY.search(attributes) for attributes, _ in cells]

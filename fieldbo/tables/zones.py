@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import NamedTuple
 
@@ -10,7 +11,6 @@ import numpy as np
 
 from fieldbo._numerics.arrays import Array
 from fieldbo.tables.cells import MISSING
-from fieldbo.tables.table import Table
 
 _HOURS = {
     **{"UTC": 0, "GMT": 0, "Z": 0, "UT": 0, "ZULU": 0, "WET": 0, "WEZ": 0, "WEST": 1, "WESZ": 1},
@@ -43,6 +43,19 @@ _ANY_CASE = {
 }
 """Abbreviations that are no words in small letters, as "est" and "west" are."""
 
+_PAIRS = {
+    **{"EST/EDT": "America/New_York", "CST/CDT": "America/Chicago", "MST/MDT": "America/Denver"},
+    **{"PST/PDT": "America/Los_Angeles", "AKST/AKDT": "America/Anchorage", "AST/ADT": "America/Halifax"},
+    **{"NST/NDT": "America/St_Johns", "WET/WEST": "Europe/Lisbon", "GMT/BST": "Europe/London"},
+    **{"CET/CEST": "Europe/Berlin", "MEZ/MESZ": "Europe/Berlin", "EET/EEST": "Europe/Helsinki"},
+    **{"AEST/AEDT": "Australia/Sydney", "ACST/ACDT": "Australia/Adelaide", "NZST/NZDT": "Pacific/Auckland"},
+}
+"""Where the clocks are that change between the two abbreviations, winter time first."""
+_PAIR = re.compile(r"(?<![A-Za-z/])([A-Z]{2,4}T|MESZ|MEZ)\s*/\s*([A-Z]{2,4}T|MESZ|MEZ)(?![A-Za-z/])")
+_FIRST, _END = -62_135_596_800.0, 253_402_300_799.0
+"""The begin of the year 1 and the last second of 9999, in seconds since 1970."""
+
+
 _UNCERTAIN = re.compile(
     r"(?<![^\W_])(?:CST|IST|BST|AST|ET|CT|MT|PT|LT|LST|LMT|LDT|cst|ist|bst|est|mst|hst)(?![^\W_])"
     r"|[Ll]ocale?(?![a-z])|LOCAL(?![A-Z])|(?i:localtime|(?<![^\W_])(?:ortszeit|lokalzeit|eastern|pacific)(?![^\W_]))"
@@ -69,12 +82,29 @@ class Zone(NamedTuple):
 
     zone: tzinfo
     question: str = ""
-    """Why it is not certain; then `zone` is UTC."""
+    """Why it is not certain; then `zone` is UTC, or an offset that no clock has."""
 
     def seconds(self, seconds: float) -> float:
-        """Return seconds since 1970 in UTC of a time of this zone, which is in seconds since its own 1970."""
+        """Return seconds since 1970 in UTC of a time of this zone, which is in seconds since its own 1970.
+
+        NaN where there is none, or it is beyond the years 1 to 9999.
+        """
+        if not is_in_calendar(seconds):
+            return float("nan")
         local = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=self.zone)
-        return seconds - (local.utcoffset() or timedelta(0)).total_seconds()
+        in_utc = seconds - (local.utcoffset() or timedelta(0)).total_seconds()
+        return in_utc if is_in_calendar(in_utc) else float("nan")
+
+
+def is_in_calendar(seconds: float) -> bool:
+    """Return whether seconds since 1970 are a time of the years 1 to 9999.
+
+    Examples
+    --------
+    >>> is_in_calendar(0.0), is_in_calendar(1e12), is_in_calendar(float("nan"))
+    (True, False, False)
+    """
+    return _FIRST <= seconds < _END
 
 
 def zone_of(header: str) -> Zone | None:
@@ -89,7 +119,7 @@ def zone_of(header: str) -> Zone | None:
     >>> zone_of("Timestamp") is None
     True
     """
-    for find in (_find_place, _find_offset, _find_words, _find_abbreviation, _find_question):
+    for find in (_find_place, _find_pair, _find_offset, _find_words, _find_abbreviation, _find_question):
         zone = find(header)
         if zone is not None:
             return zone
@@ -98,15 +128,36 @@ def zone_of(header: str) -> Zone | None:
 
 def _find_place(header: str) -> Zone | None:
     place = _PLACE.search(header)
-    if place is None:
-        return None
+    return None if place is None else _zone_at(f"{place['area']}/{place['town']}")
+
+
+def _zone_at(place: str) -> Zone:
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-    key = f"{place['area']}/{place['town']}"
     try:
-        return Zone(ZoneInfo(key))
+        return Zone(ZoneInfo(place))
     except (ZoneInfoNotFoundError, ValueError):
-        return Zone(UTC, f"the zone {key} is not known")
+        return Zone(UTC, f"the zone {place} is not known")
+
+
+def names_pair(header: str) -> bool:
+    """Return whether a header names two zones, such as EST/EDT: which one holds depends on the date.
+
+    Examples
+    --------
+    >>> names_pair("Date-Time (EST/EDT)"), names_pair("Date-Time (EDT)")
+    (True, False)
+    """
+    return _PAIR.search(header) is not None
+
+
+def _find_pair(header: str) -> Zone | None:
+    """Return the zone of clocks that change between two abbreviations, in either order."""
+    found = _PAIR.search(header)
+    if found is None:
+        return None
+    place = _PAIRS.get(f"{found[1]}/{found[2]}") or _PAIRS.get(f"{found[2]}/{found[1]}")
+    return Zone(UTC, f"it may be {found[1]} or {found[2]}") if place is None else _zone_at(place)
 
 
 def _find_offset(header: str) -> Zone | None:
@@ -120,9 +171,9 @@ def _find_offset(header: str) -> Zone | None:
     elif tenths:
         minutes = 60 * int(tenths) // 10 ** len(tenths)
     total = (-1 if found["sign"].lower() in ("-", "−", "minus") else 1) * (60 * int(found["hours"]) + minutes)
-    if minutes > 59 or not -12 * 60 <= total <= 14 * 60:
-        return Zone(UTC, f"{found[0].strip(' ([,')} is no offset from UTC")
-    return Zone(timezone(timedelta(minutes=total)))
+    possible = minutes < 60 and -12 * 60 <= total <= 14 * 60
+    question = "" if possible else f"{found[0].strip(' ([,')} is no offset from UTC"
+    return Zone(timezone(timedelta(minutes=total)) if abs(total) < 1440 else UTC, question)
 
 
 def _find_words(header: str) -> Zone | None:
@@ -191,37 +242,38 @@ _OF_AGENCIES = re.compile(r"^tz_?cd$|timezonecode", re.IGNORECASE)
 _PER_HOUR = {1: r"h|hrs?|hours?", 60: r"min|mins|minutes?", 3600: r"s|secs?|seconds?"}
 
 
-def zones_of_rows(log: Table, seconds: Array) -> list[Zone] | None:
+def zones_of_rows(cells: Mapping[str, Sequence[str]], seconds: Array) -> list[Zone] | None:
     """Return the zone of each row, perhaps with a question, if a column states zones; None if none does.
 
     Parameters
     ----------
-    log : Table
+    cells : mapping of str to sequence of str
+        The columns by their names.
     seconds : (n,) array
         Times since 1970 in their own zones, NaN where there is none.
     """
-    found = [zones for name in log.names if _ZONES.search(name) and (zones := _zones_in(log, name))]
+    found = [zones for name in cells if _ZONES.search(name) and (zones := _zones_in(name, cells[name]))]
     rows = np.flatnonzero(np.isfinite(seconds)).tolist()
     certain = [zones for zones in found if not any(zones[row].question for row in rows)] or found
     if not certain:
         return None
     for other in certain[1:]:
         if any(certain[0][row].seconds(seconds[row]) != other[row].seconds(seconds[row]) for row in rows):
-            return [Zone(UTC, "two columns state different zones")] * len(log)
+            return [Zone(UTC, "two columns state different zones")] * len(seconds)
     return certain[0]
 
 
-def _zones_in(log: Table, name: str) -> list[Zone] | None:
+def _zones_in(name: str, cells: Sequence[str]) -> list[Zone] | None:
     """Return the zones in the cells of a column; None if all are empty.
 
     An empty cell is in the zone that all the others state.
     """
-    known = {cell: _zone_in(name, cell) for cell in set(log.cells[name]) if cell.lower() not in MISSING}
+    known = {cell: _zone_in(name, cell) for cell in set(cells) if cell.lower() not in MISSING}
     if not known:
         return None
     only = set(known.values())
     empty = only.pop() if len(only) == 1 else Zone(UTC, f"column {name} has empty cells")
-    return [known.get(cell, empty) for cell in log.cells[name]]
+    return [known.get(cell, empty) for cell in cells]
 
 
 def _zone_in(name: str, cell: str) -> Zone:

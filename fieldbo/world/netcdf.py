@@ -51,10 +51,10 @@ def read_netcdf(path: Path, value: str | None) -> Raster:
             check_size(variable.size, path)
             crs = _find_crs(source, variable, path)
             variable = variable.load()
-    except (OSError, ValueError, TypeError, LookupError, EOFError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise unreadable(path, error) from None
+    except InputError:
+        raise
+    except Exception as error:  # h5py raises RuntimeError, too, and other libraries nearly anything
+        raise unreadable(path, error) from error
     if _direction(variable, variable.dims[0]) == "east" or _direction(variable, variable.dims[1]) == "north":
         variable = variable.transpose()
     vertical, horizontal = (str(dim) for dim in variable.dims)

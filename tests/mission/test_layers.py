@@ -1,6 +1,7 @@
 """Vector layers of other programs: the shapefiles and GeoJSON that libpysal ships."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +108,16 @@ def test_one_of_several_layers_is_named(tmp_path):
     assert read_layer(f"{file}:lower", "--outline").corners[:, 0].min() == 9.0
     with pytest.raises(InputError, match="no layer 'middle'"):
         read_layer(f"{file}:middle", "--outline")
+
+
+def test_what_a_library_raises_for_a_damaged_layer_is_said_to_be_damage(tmp_path, monkeypatch):
+    def fail(*arguments, **options):
+        raise ValueError("year 0 is out of range")
+
+    path = tmp_path / "lake.geojson"
+    ring = [[8.0, 47.0], [8.1, 47.0], [8.1, 47.1], [8.0, 47.0]]
+    path.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
+    monkeypatch.setattr(pyogrio.raw, "read", fail)
+    with pytest.raises(InputError, match=r"is damaged, or of a form .*: ValueError") as error:
+        read_layer(str(path), "--outline")
+    assert isinstance(error.value.__cause__, ValueError)

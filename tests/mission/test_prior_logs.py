@@ -8,8 +8,10 @@ from small_files import mission_text, world_text
 from working_folder import write
 
 import fieldbo
+from fieldbo.cli.options import overrides
 from fieldbo.domain.georeference import Georeference, reprojected
 from fieldbo.errors import InputError
+from fieldbo.mission.earlier_readings import _OPTION, _name_by_key
 
 WORLD = world_text(
     ("east", 463000, 463100, 6),
@@ -476,6 +478,19 @@ def spike():
     log(lat=lat, lon=lon, chl=chl.round(4))
 
 
+@pytest.mark.parametrize("wrong", [[40], [40, 90], [40, 41, 42]])
+def test_readings_far_outside_a_field_surveyed_in_lines_are_asked_about(wrong):
+    along, line = np.arange(120) % 12, np.arange(120) // 12
+    sites = np.column_stack([463_000 + 8.0 * along, 5_239_550.0 + 9 * line])
+    lat, lon = UTM.degrees(sites).T
+    chl = 6 + 3 * np.sin(along / 2) * np.cos(line / 2) + 0.05 * np.random.default_rng(1).standard_normal(120)
+    chl[wrong] = [55.5, 88.0, 60.0][: len(wrong)]
+    log(lat=lat, lon=lon, chl=chl.round(3))
+    with pytest.raises(InputError, match=f"^{len(wrong)} of 120 reading.* wrong: {len(wrong)} spike"):
+        prior_of()
+    assert len(prior_of(cleaning="clean").notes) == 1
+
+
 def test_readings_that_look_wrong_are_asked_about_by_line(command):
     spike()
     code, _, error = command("check", "lake.toml", "--prior", "log.csv")
@@ -516,3 +531,58 @@ def test_values_in_another_kind_of_unit_are_refused(form):
     with pytest.raises(InputError, match="the unit of column chl") as raised:
         prior_of()
     assert "ug/l, or a unit that can be converted to it" in raised.value.expected
+
+
+def rows_of(header, cells):
+    """Write log.csv with three readings in degrees and further cells in each row."""
+    rows = [f"{lat},{lon},{text}" for (lat, lon), text in zip(zip(LAT, LON, strict=True), cells, strict=True)]
+    write("log.csv", "\n".join([f"lat,lon,{header}", *rows]))
+
+
+def test_of_columns_named_like_the_quantity_the_one_with_its_unit_is_read():
+    rows_of("chl RFU,chl mg/L", ["8,0.1", "9,0.2", "7,0.3"])
+    assert prior_of(age_days=1).values == pytest.approx([100, 200, 300])
+
+
+def test_columns_named_like_the_quantity_in_other_units_are_never_advised():
+    rows_of("chl RFU,chl mV", ["8,1", "9,2", "7,3"])
+    with pytest.raises(InputError, match=r"columns chl RFU, chl mV .* 0 of them have a unit") as raised:
+        prior_of()
+    assert raised.value.fix == "name it in [prior]: value"
+
+
+def test_a_quantity_alone_is_the_value_of_a_table_in_long_form():
+    both = [f"{kind},{number},{unit}" for kind, number, unit in
+            [("Alkalinity", 8, "mg/l"), ("Pigment", 0.1, "mg/l"), ("Pigment", 0.2, "mg/l")]]  # fmt: skip
+    rows_of("Parameter,Result,Unit", both)
+    assert prior_of(quantity="Pigment", age_days=1).values == pytest.approx([100, 200])
+    assert prior_of(quantity="Pigment", value="Pigment", age_days=1).values == pytest.approx([100, 200])
+
+
+def test_a_unit_that_the_world_does_not_state_is_said():
+    write("worlds/lake/world.toml", WORLD.replace('unit = "ug/l"', 'unit = "1"'))
+    rows_of("chl mg/L", ["0.1", "0.2", "0.3"])
+    assert "chl mg/L is in mg/L, and the world's chl states no unit" in " ".join(prior_of(age_days=1).notes)
+
+
+def test_a_date_and_a_time_of_day_need_no_column_called_time():
+    rows_of("Date,Time,chl", [f"2026-07-01,09:00:0{k},0.{k + 1}" for k in range(3)])
+    assert prior_of(at=AT).ages_days == pytest.approx([23 / 24] * 3, abs=1e-3)
+
+
+def test_a_log_without_positions_is_told_of_the_track():
+    write("log.csv", "Date,chl\n2026-07-01,0.1\n2026-07-01,0.2")
+    with pytest.raises(InputError, match="there are no columns east and north") as raised:
+        prior_of()
+    assert "the file of the boat's track: track" in raised.value.fix
+
+
+def test_amounts_in_errors_become_those_of_their_keys():
+    assert _OPTION.sub(_name_by_key, "--track-offset=-2h") == "prior.track_offset_s=-7200"
+    assert _OPTION.sub(_name_by_key, "--track-offset 0s") == "prior.track_offset_s=0"
+    assert _OPTION.sub(_name_by_key, "--missing -9999") == "missing = -9999"
+
+
+def test_a_key_that_takes_text_keeps_what_looks_like_a_number():
+    given = overrides(["prior.value=259873_62361", 'prior.time="2026"', "agent.battery=20"])
+    assert given == {"prior": {"value": "259873_62361", "time": "2026"}, "agent": {"battery": 20}}

@@ -6,6 +6,8 @@ ArduPilot/ardupilot, and of msg/SensorGps.msg in PX4/PX4-Autopilot.
 
 from __future__ import annotations
 
+import os
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,8 @@ from container_files import READINGS, numbers_of, same_points, seconds_of
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from fieldbo.errors import InputError
+from fieldbo.tables.containers.ardupilot import _compiled_stderr
+from fieldbo.tables.containers.px4 import _find_fixed
 from fieldbo.tables.joining import join_track
 from fieldbo.tables.opening import open_table, open_track
 
@@ -287,3 +291,16 @@ def test_the_track_of_an_autopilot_places_a_sondes_log(make):
     rows = [f"2024-05-01T12:00:{i:02d}Z,{row[3]!r}" for i, row in enumerate(as_readings())]
     Path("sonde.csv").write_text("time,temperature\n" + "\n".join(rows) + "\n")
     same_points(join_track(open_table(Path("sonde.csv")), track), "temperature", as_readings())
+
+
+def test_what_compiled_code_says_of_damaged_bytes_is_not_shown(capfd):
+    said = StringIO()
+    with _compiled_stderr(said):
+        os.write(2, b"bad header 0x0000 at 5\n")
+    assert (said.getvalue(), capfd.readouterr().err) == ("bad header 0x0000 at 5\n", "")
+
+
+def test_fixes_of_px4_without_a_position_are_none():
+    columns = {"timestamp": np.ones(1), "time_utc_usec": np.full(1, 2e15), "fix_type": np.full(1, 3)}
+    assert not _find_fixed(columns).any()
+    assert _find_fixed({**columns, "lat": np.ones(1), "lon": np.ones(1)}).all()

@@ -104,6 +104,18 @@ def test_stations_in_any_order_are_compared_with_those_around_them():
     assert lines_of(found, "spike") == [2 + int(np.flatnonzero(order == 200)[0])]
 
 
+@pytest.mark.parametrize("size", [6.0, 36.0])
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("per_line", [10, 40])
+def test_readings_far_outside_the_field_are_found_though_neighbours_differ_at_turns(size, width, per_line):
+    along = np.arange(150.0)
+    metres = np.column_stack([40 / per_line * (along % per_line), 4 * (along // per_line)])
+    values = 7 + 4 * np.sin(metres[:, 0] / 12) * np.cos(metres[:, 1] / 9) + rng().normal(0, 0.05, 150)
+    values[70 : 70 + width] = size * values.max()
+    found = suspects(values, metres=metres, times=along)
+    assert lines_of(found, "spike") == list(range(72, 72 + width))
+
+
 def test_a_few_readings_say_too_little():
     assert not suspects([1.0, 1, 1, 99, 1], metres=LINES[:5], times=None)
 
@@ -123,6 +135,10 @@ def test_a_dead_sensor_that_says_0_is_found():
     values = field()
     values[100:130] = 0.0
     assert set(range(103, 132)) <= {each.line for each in suspects(values)}
+
+
+def test_zeros_alone_are_not_stuck():
+    assert not suspects(np.zeros(N))
 
 
 @pytest.mark.parametrize("hold", [1, 10], ids=["coarse", "slow sensor"])
@@ -149,6 +165,22 @@ def test_a_position_that_jumps_and_is_back_is_found(times, width):
     found = suspects(field(), metres=metres, times=times)
     assert lines_of(found, "jump of the position") == list(range(122, 122 + width))
     assert "a jump of 949 m" in found[0].reason
+
+
+@pytest.mark.parametrize(("n", "at"), [(60, [30]), (150, [70]), (400, [50, 90, 91, 200, 300, 398])])
+@pytest.mark.parametrize("times", [18 * ALONG, None], ids=["times", "no times"])
+def test_jumps_do_not_hide_themselves_in_short_logs_nor_each_other(n, at, times):
+    metres = 10 * LINES[:n] + rng().normal(0, 0.5, (n, 2))
+    metres[at] += [2000.0, 900.0]
+    found = suspects(field()[:n], metres=metres, times=times if times is None else times[:n])
+    assert lines_of(found, "jump of the position") == [2 + each for each in at]
+
+
+@pytest.mark.parametrize("times", [ALONG, None], ids=["times", "no times"])
+def test_stations_of_a_few_readings_each_are_no_jumps(times):
+    draw = rng()
+    of_station = np.repeat(draw.uniform(0, 900, (N, 2)), draw.integers(1, 5, N), axis=0)[:N]
+    assert not suspects(field(), metres=of_station + draw.normal(0, 1.0, (N, 2)), times=times)
 
 
 def test_a_first_fix_elsewhere_is_found():
@@ -218,6 +250,17 @@ def test_limits_that_are_given_count_instead():
     assert not suspects(values, column="temp", unit="degC", high=90.0)
 
 
+def test_a_zero_that_repeats_far_below_all_others_is_asked_about():
+    values = field()
+    values[::80] = 0.0
+    found = suspects(values)
+    assert lines_of(found, "zero apart") == list(range(2, N + 2, 80))
+    assert found[0].reason.endswith("does it stand for no value?")
+    # A field that comes near 0, and a species that is often absent, have true zeros.
+    assert not suspects(np.maximum(field() - 14, 0))
+    assert not suspects(np.where(rng().random(N) < 0.4, 0.0, np.round(field())))
+
+
 def test_depths_above_the_surface_are_found_unless_depths_are_heights():
     depths = 5 + np.sin(ALONG / 9)
     depths[7] = -3.0
@@ -252,6 +295,18 @@ def test_a_survey_asks_about_readings_that_look_wrong():
     assert "--keep" in text
     assert len(caught.value.suspects) == 12
     assert "dive.csv: log.csv" in str(caught.value.at("dive.csv"))
+
+
+def test_a_stretch_of_the_same_is_a_range_of_lines():
+    values = field()
+    values[20], values[100:130] = 60.0, values[100]
+    with pytest.raises(
+        SuspectReadingsError, match="30 of 400 readings look wrong: 1 spike, 29 stuck"
+    ) as caught:
+        points_of(values)
+    told = [line for line in str(caught.value).splitlines() if line.startswith("  - ")]
+    assert told[0].startswith("  - line 22: temp 60, a spike: ")
+    assert told[1:] == [f"  - lines 103 to 131: temp {values[100]:.6g}, stuck: the same in 30 readings"]
 
 
 def test_a_survey_leaves_them_out_or_keeps_them_as_told():

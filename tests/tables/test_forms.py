@@ -319,6 +319,14 @@ def test_values_with_an_error_flag_in_a_report_are_left_out_and_others_are_count
     assert "12 values while the sensor warmed up, and used" in open_table(vusitu_html("4")[0]).notes
 
 
+def test_a_report_whose_rows_have_a_class_alone_is_read():
+    path = vusitu_html()[0]
+    whole = open_table(path)
+    page = path.read_text(encoding="utf-8").replace(' isi-data-row=""', "").replace(' isi-data-table=""', "")
+    path.write_text(page, encoding="utf-8")
+    assert open_table(path).cells == whole.cells
+
+
 @pytest.mark.parametrize("form", [vusitu_csv, vusitu_html, hobo, hobo_of_excel])
 def test_an_offset_in_a_header_is_that_of_the_times(form):
     table = open_table(form()[0])
@@ -689,3 +697,21 @@ def test_a_form_with_changed_lines_is_read_or_refused(form, changes):
         assert len(open_table(path)) > 0
     except InputError:
         return
+
+
+@pytest.mark.parametrize("interval", ["-inf", "99999999999999999999", "1e-400"])
+def test_an_interval_beyond_all_calendars_gives_no_times(interval):
+    table = open_table(write(cnv(names=(), interval=f"seconds: {interval}"), "lake.cnv"))
+    assert set(table.cells["time"][1:]) <= {"", "2026-07-14T09:00:00+00:00", "2026-07-14T09:00:00Z"}
+
+
+def test_a_day_of_the_year_beyond_all_calendars_is_no_time():
+    days = ["195.375"] * (N - 1) + ["9e99"]
+    table = open_table(write(cnv(names=("timeJ: Julian Days",), times=days), "lake.cnv"))
+    assert table.cells["timeJ"][-1] == ""
+
+
+def test_a_bad_flag_that_is_no_number_is_refused():
+    text = cnv().replace("bad_flag = -9.990e-29", "bad_flag = -9.990einf")
+    with pytest.raises(InputError, match=r"bad_flag is '-9\.990einf'"):
+        open_table(write(text, "lake.cnv"))

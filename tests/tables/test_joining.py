@@ -146,3 +146,21 @@ def test_positions_lie_between_their_fixes(fixes, seconds):
     for t, a in zip(at[exact], y[exact], strict=True):
         assert a == first[t][0]
     assert np.isnan(y[(at < times.min()) | (at > times.max())]).all()
+
+
+@pytest.mark.parametrize("step", [10, 40])
+def test_a_log_that_lost_its_seconds_is_asked_about(step):
+    stamps = [f"2024-05-01T12:{second // 60:02d}" for second in range(0, 600, step)]
+    with pytest.raises(InputError, match=r"rows in 10 whole minutes.*seconds of its times are lost"):
+        join_track(sonde_of([f"{stamp}:00Z" for stamp in stamps]), track_of())
+    with pytest.raises(InputError, match=r"track.csv has 60 rows in 10 whole minutes"):
+        join_track(
+            sonde_of(["2024-05-01T12:00:05Z"]), track_of([(f"{t[:17]}00Z", y, x) for t, y, x in TRACK])
+        )
+
+
+def test_a_reading_per_minute_and_casts_at_stations_have_not_lost_their_seconds():
+    minutely = sonde_of([f"2024-05-01T12:{minute:02d}:00Z" for minute in range(9)])
+    assert len(join_track(minutely, track_of())) == 9
+    casts = sonde_of([f"2024-05-01T12:{minute:02d}:00Z" for minute in (0, 0, 0, 4, 4, 4, 9, 9, 9)])
+    assert len(join_track(casts, track_of())) == 9

@@ -96,7 +96,7 @@ def test_decimal_commas_between_semicolons_are_points():
         ("47.1,8.5,3\n47.2,8.5,4\n", "the first line holds numbers, not names"),
         ("x,v\n", "has no readings"),
         ("\n\n", "the file is empty"),
-        ("\x00\x01\x02PK\x03\x04" * 9, "the file is not text"),
+        ("\x00\x01\x02PK\x03\x04" * 9, "log.csv is not text"),
     ],
     ids=[
         "mixed",
@@ -525,8 +525,15 @@ def test_rows_that_cannot_be_used_are_left_out_and_counted():
     assert points.notes == (
         "1 row without a position left out (line 3)",
         "1 row without a fix (position 0, 0) left out (line 4)",
-        "2 rows without a number for v left out (lines 5, 6)",
+        "2 rows without a number for v left out (lines 5, 6; 'ERR' in line 5)",
     )
+
+
+def test_a_word_that_a_spreadsheet_made_of_a_number_is_quoted():
+    rows = track(12)
+    rows[3], rows[4] = "3,47.003,8.003,", "4,47.004,8.004,07. Dez"
+    notes = points_of(log_of(*rows)).notes
+    assert notes == ("2 rows without a number for v left out (lines 5, 6; '07. Dez' in line 6)",)
 
 
 def test_one_impossible_fix_is_left_out_but_many_are_an_error():
@@ -671,3 +678,8 @@ def test_a_declared_number_is_no_reading_of_a_world():
     path = write("# missing value: -999\nx,v\n" + "".join(f"{i},{-999 if i == 3 else i}\n" for i in range(6)))
     with pytest.raises(InputError, match="'-999' is not a finite number"):
         read_readings(path, ["x"], "v")
+
+
+def test_a_cell_of_blanks_is_no_coordinate_at_once():
+    assert parse("47" + " " * 100 + "x") is None
+    assert parse("  47° 18' 36.000000\" N  ").degrees == pytest.approx(47.31)

@@ -63,6 +63,14 @@ FORMS = {
          "END OF DATA FILE OF DATALOGGER FOR WINDOWS"],
         "Van Essen Diver", "TEMPERATURE", "°C", "time",
     ),
+    "Van Essen of the logger": (
+        ["=======    BEGINNING OF DATA     =======", "[Logger settings]", "  Number of channels       =2", "",
+         "[Channel 1]", "  Identification           =TEMPERATURE", "  Reference level          =-20.00    °C",
+         "[Channel 2]", "  Identification           =PRESSURE", "  Reference level          =0.000     cmH2O",
+         "[Series settings]", "  Instrument number        =          UTC-8", "[Data]", "8",
+         *rows("{t:%Y/%m/%d %H:%M:%S}.0", "{temp}", "{depth}", between="      ", hours=-8)],
+        "Van Essen Diver", "TEMPERATURE", "°C", "time",
+    ),
     # odp: electricblue/04E4 DB00 2E39 0B-20210701 174652.csv
     "EnvLogger": (
         ["------------,--------", "www.electricblue.eu, Portugal", "EnvLogger version, 2.4",
@@ -89,6 +97,13 @@ FORMS = {
         ['"Hydrolab MS5 00012345"', '"Log File Name : lake"', '"Interval (HHMMSS) : 000010"', "",
          '"Date","Time","Temp","Dep25"', '"MMDDYY","HHMMSS","°C","meters"', "",
          *rows("{t:%m%d%y}", "{t:%H%M%S}", "{temp}", "{depth}"), '"Recovery finished at 071426 100000"'],
+        "OTT Hydrolab", "Temp", "°C", "Date",
+    ),
+    "Hydrolab without its name": (
+        ["Log File Name : LAKE", "Setup Date (MMDDYY) : 071326", "Setup Time (HHMMSS) : 160233", "",
+         '"Date","Time","Temp","","Dep25",""', '"MMDDYY","HHMMSS","°C","","meters",""',
+         *rows("{t:%m%d%y}", "{t:%H%M%S}", "{temp}", '""', "{depth}", '""'), '"Power loss",071426,094000',
+         '"Recovery finished at 071426 100000"'],
         "OTT Hydrolab", "Temp", "°C", "Date",
     ),
     "LI-COR": (

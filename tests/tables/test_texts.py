@@ -242,6 +242,8 @@ def test_the_delimiter_is_the_one_that_splits_names_and_readings_alike(lines, de
         ("<!DOCTYPE html>\n<html><body><p>hello</p></body></html>", ["is a web page"]),
         ("* Sea-Bird SBE 19plus Data File:\n* FileName = a\n*END*\n" + "0A1B2C3D4E5F60718293A4B5C6D7\n" * 9,
          ["a raw Sea-Bird .hex file", ".cnv"]),
+        ("* Sea-Bird SBE 19plus V 2 Data File:\n* Temperature SN = 6789\n*END*\n0A1B2C3D4E5F\n0A1B2C3D4E60\n",
+         ["a raw Sea-Bird .hex file", ".cnv"]),
         ('"TOB1","Boat1","CR1000","1","CR1000.Std.1","CPU:a.CR1","1","Lake"\n"SECONDS","NANOSECONDS"\n',
          ["a binary Campbell file", "convert it to TOA5 with CardConvert"]),
         ("ODF_HEADER,\n FILE_SPECIFICATION='x',\n", ["an ODF file"]),

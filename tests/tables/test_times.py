@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fieldbo.tables.clocks import count_times
 from fieldbo.tables.columns import describe_columns
+from fieldbo.tables.opening import open_table
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import column_of_time, times_in, times_of
 from fieldbo.tables.units import unit_of
@@ -97,6 +98,24 @@ def test_zones_that_are_not_certain_are_a_question(name):
 def test_a_place_s_zone_knows_summer_time():
     name = "Time (Europe/Berlin)"
     assert read(name, "2026-07-14 11:00", "2026-01-14 10:00").seconds.tolist() == [AT, AT - 181 * 86_400]
+
+
+@pytest.mark.parametrize(
+    ("name", "summer", "winter"),
+    [("Date-Time (EST/EDT)", "05:00", "04:00"), ("Date-Time (CEST/CET)", "11:00", "10:00"),
+     ("Zeit (MEZ/MESZ)", "11:00", "10:00"), ("Time, PST/PDT", "02:00", "01:00")],
+)  # fmt: skip
+def test_a_pair_of_zones_means_one_by_the_date(name, summer, winter, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    seconds = read(name, f"2026-07-14 {summer}", f"2026-01-14 {winter}").seconds
+    assert seconds.tolist() == [AT, AT - 181 * 86_400]
+    Path("log.csv").write_text(f'#,"{name}",chl\n1,07/14/2026 {summer}:00,3\n2,07/14/2026 {summer}:10,4\n')
+    log = open_table(Path("log.csv"))
+    assert times_in(log, name).seconds.tolist() == [AT, AT + 10]
+
+
+def test_a_pair_of_zones_that_is_no_place_s_is_a_question():
+    assert "EST or JST" in read("Date-Time (EST/JST)", "2026-07-14 09:00:00").unzoned
 
 
 def test_a_column_of_zones_holds_for_its_rows():
@@ -389,3 +408,36 @@ def test_elapsed_times_are_in_seconds_whatever_their_unit():
 def test_numbers_that_stand_for_no_value_are_no_times():
     times = times_in(table_of(missing=(-9999.0,), time=["1784019600", "-9999"]), "time")
     np.testing.assert_array_equal(times.seconds, [AT, np.nan])
+
+
+# -- times that there are not -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "cell", ["2024-05-01T24:00:00Z", "30.02.2024 12:00:00 MESZ", "error 5Z", "2024-05-01 12:00:0xZ"]
+)
+def test_one_impossible_time_with_a_zone_is_missing(cell):
+    times = read("time", *(f"2024-05-01T12:00:0{i}Z" for i in range(6)), cell)
+    assert np.isfinite(times.seconds).tolist() == [True] * 6 + [False]
+
+
+@pytest.mark.parametrize("cell", ["23:59:60Z", "23:59:60", "22:59:60-01:00"])
+def test_a_leap_second_is_the_first_second_of_the_next_minute(cell):
+    times = read("time", "2016-12-31T12:00:00Z", "2016-12-31T12:00:01Z", f"2016-12-31T{cell}")
+    assert times.seconds[2] == datetime(2017, 1, 1, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize("cell", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:00:00-05:00"])
+def test_a_time_whose_offset_leads_beyond_the_calendar_is_missing(cell):
+    log = table_of(time=["2024-05-01T12:00:00Z", "2024-05-01T12:00:01Z", cell], x=["1", "2", "3"])
+    assert np.isfinite(times_in(log, "time").seconds).tolist() == [True, True, False]
+    assert describe_columns(log)[0].high == "2024-05-01 12:00:01"
+
+
+def test_a_time_beyond_the_calendar_is_shown_as_a_number():
+    log = table_of(**{"time (days since 1950-01-01)": ["1", "2", "900000000"], "x": ["1", "2", "3"]})
+    assert [column.high for column in describe_columns(log)] == ["7.775937e+13", "3"]
+
+
+def test_a_long_cell_is_no_time_at_once():
+    assert times_of(["2024-05-01 " + "1:00 " * 50] * 3) is None

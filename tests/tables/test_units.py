@@ -18,7 +18,7 @@ from fieldbo.tables.measures import along, lengths_of, spreads_in, values_in
 from fieldbo.tables.opening import open_table
 from fieldbo.tables.survey import survey_points
 from fieldbo.tables.table import Table
-from fieldbo.tables.units import bare, clean_unit, conversion, is_pressure, unit_of
+from fieldbo.tables.units import bare, clean_unit, conversion, is_cheap, is_pressure, unit_of
 
 # Names from exports of YSI KorEXO and ProDSS, Onset HOBO, Sea-Bird, RBR Ruskin, In-Situ VuSitu,
 # Campbell loggers, ERDDAP, CastAway, AML and spreadsheets.
@@ -437,3 +437,23 @@ def test_depths_whose_names_hold_no_other_unit_are_metres(name):
 def test_depths_in_two_units_are_refused(name):
     with pytest.raises(InputError, match="is no length"):
         lengths_of(table_of(name, "10"), name, "depth")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["m**9**9", "m**999", "10**9*m", "(9)**9*m", "1e9*m", "1.e9*m", "1_0e9*m", "07/1e9/26", "m**9e9", "m**٩"],
+)
+def test_no_large_power_is_computed_for_a_unit(expression):
+    assert not is_cheap(expression)
+
+
+@pytest.mark.parametrize(
+    "expression", ["mg/L", "µmol*m**-2*s**-1", "W/m**2", "m**(-2)", "°C", "%", "mg.m**-3", "1/m", "kg/(m*s)"]
+)
+def test_usual_expressions_of_units_are_computed(expression):
+    assert is_cheap(expression)
+
+
+def test_a_long_text_is_no_unit_at_once():
+    assert not is_cheap("a" * 40 + "!")
+    assert not is_cheap("a b " * 10 + "!")

@@ -36,6 +36,10 @@ FILES = {
     "log.mat": (b"MATLAB 5.0 MAT-file, Platform: GLNXA64" + bytes(100), "a MATLAB file"),
     "new.mat": (b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + bytes(100), "a MATLAB file"),
     "log.xls": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500), "an old Excel workbook"),
+    "boat.dat": (b'"TOB1","CR1000X"\r\n\0\1\2', r"boat\.dat is a binary Campbell file"),
+    "boat3.dat": (b'"TOB3","CR1000X"\r\n\x8f\2', "a binary Campbell file"),
+    "log.hobo": (b"HOBO\0\1\2\3", "an Onset HOBO file"),
+    "log.wsl": (b"\0\1\2\3", "an In-Situ log"),
     "page.pdf": (b"%PDF-1.7\n", "a PDF document"),
     "chart.png": (b"\x89PNG\r\n\x1a\n", "a picture"),
     "photo.jpg": (b"\xff\xd8\xff\xe0\x00\x10JFIF", "a picture"),
@@ -146,3 +150,29 @@ def test_every_format_has_a_module_with_a_reader():
         "vector",
         "xlsx",
     }
+
+
+def test_what_a_reader_does_not_expect_is_said_to_be_damage(monkeypatch):
+    def fail(path, layer):
+        raise OverflowError("too large")
+
+    monkeypatch.setattr("fieldbo.tables.containers.geojson.read", fail)
+    Path("lake.geojson").write_text('{"type": "FeatureCollection"}')
+    for opened in (open_table, open_track):
+        with pytest.raises(InputError, match=r"is damaged, or of a form .*: OverflowError") as error:
+            opened(Path("lake.geojson"))
+        assert isinstance(error.value.__cause__, OverflowError)
+
+
+def test_a_zip_archive_with_a_hole_is_refused():
+    whole = archive(**{"a.csv": "lat,lon,chl\n47.1,8.1,3\n"})
+    for at in range(4, len(whole) - 8, 3):
+        Path("log.zip").write_bytes(whole[:at] + whole[at + 7 :])
+        with suppress(InputError):
+            open_table(Path("log.zip"))
+
+
+def test_a_file_of_too_many_columns_is_refused_at_once():
+    Path("log.csv").write_text("\n".join(",".join(["a"] * 10_001) for _ in range(3)))
+    with pytest.raises(InputError, match="10,001 cells"):
+        open_table(Path("log.csv"))

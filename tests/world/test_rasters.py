@@ -404,3 +404,13 @@ def test_shapely_and_the_raster_agree_on_what_is_covered(tmp_path):
     places = rng.uniform([WEST - 50, NORTH - 300], [WEST + 350, NORTH + 50], (200, 2))
     inside = shapely.contains_xy(shapely.box(WEST, NORTH - 240, WEST + 300, NORTH), *places.T)
     assert np.array_equal(np.isfinite(bottom.depth_at(places)), inside)
+
+
+def test_a_netcdf_file_that_breaks_its_library_is_refused(tmp_path, monkeypatch):
+    def fail(*arguments, **options):
+        raise RuntimeError("unspecified error")
+
+    (tmp_path / "lake.nc").write_bytes(b"CDF\x01")
+    monkeypatch.setattr(xarray, "open_dataset", fail)
+    with pytest.raises(InputError, match="unspecified error"):
+        read_raster(tmp_path / "lake.nc")

@@ -21,6 +21,7 @@ from fieldbo.domain.georeference import (
     Georeference,
     check_degrees,
     crs_of,
+    is_true_to_scale,
     local_crs,
     reprojected,
 )
@@ -83,6 +84,8 @@ def start_in(domain: Domain, asked: tuple[float, float] | None, readings: Array)
     else:
         latitude, longitude = georeference.degrees(domain.sites[domain.nearest(start)])[0]
         fix = f"the nearest site is --start {latitude:.{TABLE_DIGITS}f},{longitude:.{TABLE_DIGITS}f}"
+        if away > _FAR_M:
+            fix += "; or the columns of the log are exchanged: check --lat and --lon"
     zone = domain.obstacle_at(start)
     where = "on land, or within the clearance of the shore" if zone is None else f"inside {zone.name!r}"
     raise InputError(
@@ -113,6 +116,9 @@ def _put_at_surface(domain: Domain, place: Array) -> Array:
     """Return a place (2,) or (d,) at the surface, as a point (d,) of a domain."""
     return np.append(place[:2], np.zeros(domain.dimension - 2))
 
+
+_FAR_M = 100_000.0
+"""A start that far away tells of a wrong log, rather than of a wrong start."""
 
 _SITES = 1500  # of the default spacing
 _NO_OUTLINE = (
@@ -271,7 +277,7 @@ class Place:
         return extent.crs
 
 
-def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
+def place_of(extent: Extent, given: Layer | None, degrees: Array, *, local: bool = False) -> Place:
     """Return the place that options and readings describe.
 
     Parameters
@@ -281,15 +287,17 @@ def place_of(extent: Extent, given: Layer | None, degrees: Array) -> Place:
         The outline.
     degrees : (n, 2) array
         Latitude and longitude of the readings.
+    local : bool
+        Whether the world gets a local CRS if that of the options is distorted here, as for web maps.
 
     Raises
     ------
     InputError
         A file or an option is wrong, or they do not fit each other.
     """
-    crs = _choose_crs(extent, given, degrees)
+    crs, about_crs = _choose_crs(extent, given, degrees, local=local)
     readings = reprojected(degrees[:, ::-1], WGS84, crs)
-    notes = [*given.notes] if given is not None else [_NO_OUTLINE]
+    notes = [*about_crs, *(given.notes if given is not None else [_NO_OUTLINE])]
     if given is None:
         shapes = [Shape("", shapely.Polygon(outline_of(readings)))]
     else:
@@ -370,13 +378,18 @@ def _read_bottom(extent: Extent, crs: str) -> Bottom | None:
         raise InputError(error.problem, expected=error.expected, where=where, fix=fix) from None
 
 
-def _choose_crs(extent: Extent, given: Layer | None, degrees: Array) -> str:
-    """Return the world's CRS: that of the options if it is in metres, or the UTM zone."""
+def _choose_crs(
+    extent: Extent, given: Layer | None, degrees: Array, *, local: bool
+) -> tuple[str, tuple[str, ...]]:
+    """Return the world's CRS, that of the options if it is in metres, or the UTM zone; and notes."""
+    notes: tuple[str, ...] = ()
     if extent.crs is not None and crs_of(extent.crs, "--crs").is_projected:
-        return extent.crs
+        if not local or is_true_to_scale(extent.crs, degrees):
+            return extent.crs, ()
+        notes = (f"{extent.crs} is distorted here: positions are converted to the local CRS",)
     around = degrees if given is None else given.corners[:, ::-1]
     with at("--csv" if given is None else "--outline"):
-        return local_crs(*around.T)
+        return local_crs(*around.T), notes
 
 
 def _check_together(shapes: list[Shape], readings: Array, given: Layer, degrees: Array) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ import numpy as np
 from fieldbo._numerics.arrays import Array
 from fieldbo.belief.value_scale import Transform
 from fieldbo.domain.axes import is_depth
-from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojected
+from fieldbo.domain.georeference import WGS84, check_degrees, crs_of, reprojected, same_crs
 from fieldbo.domain.lattice import lattice
 from fieldbo.errors import InputError
 from fieldbo.mission.bathymetry import notes_on_depths
@@ -41,6 +42,8 @@ from fieldbo.tables.table import Table
 _SITES = 2500
 _CROSSINGS, _STOPS = 5, 40
 _SAME_M = 0.5
+_PAD = 1.0  # degrees
+_LOWRANCE = ("PositionX", "PositionY")
 _FEWEST_FOR_SKEW, _SKEWED, _SKEWED_LOG = 20, 3.0, 1.0
 _DEGREES = {"lon", "long", "longitude", "lng", "lat", "latitude"}
 
@@ -276,8 +279,9 @@ def make_world(name: str, survey: Survey, folder: Path | None = None, *, overwri
     degrees = positions
     if survey.positions == "metres":
         assert survey.extent.crs is not None
+        _check_order(positions, survey.extent.crs, survey)
         degrees = reprojected(positions, survey.extent.crs, WGS84)[:, ::-1]
-    place = place_of(survey.extent, outline, degrees)
+    place = place_of(survey.extent, outline, degrees, local=survey.positions == "metres")
     if depths.shape[1] != len(survey.extent.depths[:1]):
         raise InputError(
             "a column of depths and the depths of the sites belong together",
@@ -314,6 +318,40 @@ def heavy_tail(values: Array) -> str:
         f"less skewed ({skew_of_log:.1f} instead of {skew:.1f}): modelled on a log scale; --transform none "
         "models the values themselves"
     )
+
+
+def _check_order(positions: Array, crs: str, survey: Survey) -> None:
+    """Raise an `InputError` if only the other order of eastings and northings (n, 2) is within their CRS."""
+    from pyproj.exceptions import ProjError
+
+    if survey.columns == _LOWRANCE and same_crs(crs, "EPSG:3857"):
+        raise InputError(
+            "PositionX and PositionY of a Lowrance log are not on the sphere of EPSG:3857",
+            expected="the CRS of the log; EPSG:3857 would move the readings by kilometres",
+            where="--crs",
+            fix="--crs '+proj=merc +R=6356752.3142'",
+        )
+    area = crs_of(crs, "--crs").area_of_use
+    if area is None:
+        return
+    middle = np.median(positions, axis=0)
+
+    def is_within(point: Array) -> bool:
+        try:
+            longitude, latitude = reprojected(point, crs, WGS84)[0]
+        except ProjError:
+            return False
+        across = (longitude - area.west + _PAD) % 360.0 <= (area.east - area.west) % 360.0 + 2 * _PAD
+        return bool((across or area.east - area.west >= 360.0) and area.south <= latitude <= area.north)
+
+    if not is_within(middle) and is_within(middle[::-1]):
+        x, y = survey.columns
+        raise InputError(
+            f"easting and northing look exchanged: only so do the readings lie where {crs} is used",
+            expected="--x with the column of the easting, --y with that of the northing",
+            where="--x",
+            fix=f"--x {shlex.quote(y)} --y {shlex.quote(x)}",
+        )
 
 
 def _bounds(outline: Layer) -> Bounds:

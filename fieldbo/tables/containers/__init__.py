@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -71,7 +72,8 @@ class Container:
                 where="--quantity",
                 fix="leave --quantity out, and name a column with --value",
             )
-        table: Table = read(path, layer, quantity) if self.like_text else read(path, layer)
+        with self._damage_named(path):
+            table: Table = read(path, layer, quantity) if self.like_text else read(path, layer)
         return table
 
     def read_track(self, path: Path, layer: str | None = None) -> Table:
@@ -84,8 +86,24 @@ class Container:
         """
         self._check_size(path)
         module = import_module(f"{__name__}.{self.module}")
-        track: Table = getattr(module, "read_track", module.read)(path, layer)
+        with self._damage_named(path):
+            track: Table = getattr(module, "read_track", module.read)(path, layer)
         return track
+
+    @contextmanager
+    def _damage_named(self, path: Path) -> Iterator[None]:
+        """Turn what no reader expects of a damaged file into an `InputError`."""
+        try:
+            yield
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"{path.name} is damaged, or of a form that fieldbo can't read: {type(error).__name__}",
+                expected=f"a whole file of the kind {self.name}",
+                where=str(path),
+                fix="copy it from the instrument again, or export it anew",
+            ) from error
 
     def _check_size(self, path: Path) -> None:
         size = path.stat().st_size

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,7 @@ _LEAP_S = {
 _GPS_EPOCH = datetime(1980, 1, 6)
 _WEEK_MS = 7 * 86_400_000
 _FIX_3D = 3
+_STDERR, _SAID = 2, 100_000  # descriptor, and characters of it that are read
 _UNITS = {"degheading": "deg", "deglatitude": "degrees_north", "deglongitude": "degrees_east", "°C": "degC"}
 
 
@@ -102,6 +105,7 @@ def _parse(path: Path, wanted: set[str]) -> tuple[dict[str, _Messages], list[str
         damage_named(path, _KIND, "download the log again; it must begin with its formats"),
         redirect_stdout(said),
         redirect_stderr(said),
+        _compiled_stderr(said),
     ):
         is_text = path.read_bytes()[:4] == b"FMT,"
         log = (reader.DFReader_text if is_text else reader.DFReader_binary)(str(path))
@@ -115,6 +119,25 @@ def _parse(path: Path, wanted: set[str]) -> tuple[dict[str, _Messages], list[str
         "bad header|bad hdr|skipped|failed to parse|unknown msg", said.getvalue(), re.IGNORECASE
     )
     return messages, kinds, ["parts of the log are damaged, and left out"] if damaged else []
+
+
+@contextmanager
+def _compiled_stderr(said: StringIO) -> Iterator[None]:
+    """Write to `said` what compiled code writes to standard error: a line per damaged byte of a log."""
+    try:
+        before = os.dup(_STDERR)
+    except OSError:  # it is closed
+        yield
+        return
+    with TemporaryFile() as file:
+        os.dup2(file.fileno(), _STDERR)
+        try:
+            yield
+        finally:
+            os.dup2(before, _STDERR)
+            os.close(before)
+            file.seek(0)
+            said.write(file.read(_SAID).decode(errors="replace"))
 
 
 def _take(messages: dict[str, _Messages], kind: str, message: Any) -> None:

@@ -113,7 +113,8 @@ def _find_fixes(path: Path, log: Any) -> tuple[int, Fixes]:
 
 def _find_fixed(columns: Any) -> Mask:
     """Return which messages of a GPS have a 3D fix and the time."""
-    if not {"timestamp", "time_utc_usec", "fix_type"} <= set(columns):
+    placed = {"latitude_deg", "longitude_deg"} <= set(columns) or {"lat", "lon"} <= set(columns)
+    if not placed or not {"timestamp", "time_utc_usec", "fix_type"} <= set(columns):
         return np.zeros(0, dtype=bool)
     fixed: Mask = (columns["fix_type"] >= _FIX_3D) & (columns["time_utc_usec"] > _SINCE_1970)
     return fixed

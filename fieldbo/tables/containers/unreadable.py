@@ -75,6 +75,16 @@ KINDS: tuple[Unreadable, ...] = (
         _begins(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
         "save it as .xlsx or as CSV (UTF-8)",
     ),
+    Unreadable(
+        "a binary Campbell file",
+        _begins(b'"TOB1"', b'"TOB2"', b'"TOB3"'),
+        "convert it to TOA5 with CardConvert in LoggerNet",
+    ),
+    Unreadable(
+        "an Onset HOBO file (.hobo, .dtf)", _ends(".hobo", ".dtf"), "export it as CSV from HOBOware"
+    ),
+    Unreadable("an In-Situ log (.wsl)", _ends(".wsl"),
+               "export it as CSV from Win-Situ, or as HTML from VuSitu"),
     Unreadable("a PDF document", _begins(b"%PDF"), "export the readings as CSV; a page can't be read"),
     Unreadable("a picture, sound or film", lambda head, _: head.startswith(
         (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM6", b"RIFF")), "export the readings themselves"),
@@ -157,7 +167,7 @@ def _describe_archive(path: Path) -> InputError | None:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             mark = archive.read("mimetype") if "mimetype" in names else b""
-    except (OSError, zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError):
+    except Exception:  # zipfile raises nearly anything for damaged files, ValueError and struct.error too
         return InputError(
             f"{path.name} is a ZIP archive, or a workbook, that is damaged or cut off",
             expected="a whole file",
