@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from fieldbo._numerics.arrays import Array
+from fieldbo.tables.cells import MISSING
 from fieldbo.tables.zones import Zone, is_in_calendar, split_zone
 
 _DATES = (
@@ -36,23 +37,47 @@ _DAY_S = 86_400.0
 
 def read_dates(cells: Sequence[str], header: str) -> list[Array]:
     """Return the times (n,) of cells in each way that they can be read."""
-    iso = np.array([_or_nan(_iso(cell)) for cell in cells])
+    cells = ["" if cell.lower() in MISSING else cell for cell in cells]
+    iso = np.array([_or_nan(_iso(cell) if cell else None) for cell in cells])
+    if np.isfinite(iso).any() and np.isfinite(iso).sum() == sum(map(bool, cells)):
+        return [iso]
     columns = [iso] if np.isfinite(iso).any() else []
     found = [_DAY_AND_CLOCK.fullmatch(cell) for cell in cells]
+    if _are_clocks(cells, found):
+        return [*columns, np.array([_or_nan(each and _clock(each[2])) for each in found])]
     days = [" ".join((cell if each is None else each[1] or "").replace(",", " ").split())
             for cell, each in zip(cells, found, strict=True)]  # fmt: skip
     hours = np.array([0.0 if each is None else _or_nan(_clock(each[2])) for each in found])
-    if not any(days):
-        return [*columns, hours]
     layouts = (*_DATES, *_YEAR_FIRST) if _SAYS_YEAR_FIRST.search(header) else _DATES
     for layout in layouts:
-        known = {day: _or_nan(day_of(day, layout)) for day in set(days)}
-        seconds = np.array([known[day] for day in days]) + hours
-        if np.isfinite(seconds).any() and not any(
-            np.array_equal(seconds, c, equal_nan=True) for c in columns
-        ):
-            columns.append(seconds)
+        _add_reading(columns, days, hours, layout)
+    if layouts is _DATES:
+        least = min((float(np.ptp(each[np.isfinite(each)])) for each in columns), default=np.inf)
+        for layout in _YEAR_FIRST:
+            others = list(columns)
+            _add_reading(others, days, hours, layout)
+            if len(others) > len(columns):
+                extent = float(np.ptp(others[-1][np.isfinite(others[-1])]))
+                # Only hyphens are usual in both orders; others must be told by the data.
+                if extent < least or (extent == least and "-" in layout):
+                    columns = others
     return columns
+
+
+def _are_clocks(cells: Sequence[str], found: Sequence[re.Match[str] | None]) -> bool:
+    """Return whether cells are times of day, but for a few that are none and no dates with one."""
+    clocks = sum(each is not None and not each[1] for each in found)
+    dated = any(each is not None and each[1] for each in found)
+    return not dated and 2 * clocks > sum(map(bool, cells))
+
+
+def _add_reading(columns: list[Array], days: Sequence[str], hours: Array, layout: str) -> None:
+    """Add the times (n,) as a layout reads them, unless it reads none or the same as another."""
+    known = {day: _or_nan(day_of(day, layout)) for day in set(days)}
+    seconds = np.array([known[day] for day in days]) + hours
+    same = (np.allclose(seconds, each, rtol=0.0, atol=1e-5, equal_nan=True) for each in columns)
+    if np.isfinite(seconds).any() and not any(same):
+        columns.append(seconds)
 
 
 def _iso(cell: str) -> float | None:
@@ -101,13 +126,16 @@ def has_offset(cell: str) -> bool:
 
 
 def take_zones(cells: Sequence[str], tried: Sequence[str]) -> tuple[list[str], dict[int, Zone]]:
-    """Return the cells without zones behind times that are not in ISO 8601, and these zones by row."""
+    """Return the cells without zones behind times that are not in ISO 8601, and these zones by row.
+
+    Zones may have a question.
+    """
     if not any(_iso(cell) is None and split_zone(cell)[1] is not None for cell in tried):
         return list(cells), {}
     bare, zones = list(cells), {}
     for row, cell in enumerate(cells):
         bare[row], zone = split_zone(cell)
-        if zone is not None and not zone.question:
+        if zone is not None:
             zones[row] = zone
     return bare, zones
 

@@ -87,7 +87,7 @@ class Pattern:
         return cls(holds, width, frozenset(filled), usual, frozenset(sides))
 
     def statistic(self, cells: Sequence[str]) -> tuple[int, str, bool] | None:
-        """Return which cell says that a row holds a statistic, as `statistic_of`."""
+        """Return as `statistic_of`; the letters of sides are no labels."""
         return statistic_of(["" if i in self.sides else cell for i, cell in enumerate(cells)])
 
     def count(self, cells: Sequence[str]) -> tuple[int, int]:

@@ -70,7 +70,7 @@ def lengths_of(table: Table, name: str, kind: Length, unit: str = "m") -> Measur
     >>> lengths_of(table, "Depth (ft)", "depth")
     Measured(numbers=array([1.999488, 8.001   ]), notes=('Depth (ft) is converted from ft to m',))
     """
-    stated = stated_unit(table, name)
+    stated = stated_unit(table, name) or _length_within(name)
     upright = kind in ("depth", "height")
     if upright:
         _check_no_pressure(table, name, stated)
@@ -213,6 +213,39 @@ def stated_unit(table: Table, name: str) -> str | None:
                 fix="correct the one that is wrong",
             )
     return None if not is_known(stated) and _REMARK.fullmatch(stated) else stated
+
+
+_WORDS_OF_LENGTHS = (
+    *(
+        "ft",
+        "feet",
+        "foot",
+        "fm",
+        "fms",
+        "fathom",
+        "fathoms",
+        "yd",
+        "yards",
+        "inch",
+        "inches",
+        "cm",
+        "mm",
+        "km",
+    ),
+    *("m", "meter", "meters", "metre", "metres"),
+)
+
+
+def _length_within(name: str) -> str | None:
+    """Return the unit of length that is a word of a column's name, as in DepthFt; several, with a slash.
+
+    None if there is none. Several are no unit, so that they are refused.
+    """
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    apart = re.sub(r"(depth|height|elevation|altitude)(?=[a-z])", r"\1 ", apart.lower())
+    words = [word for word in re.split(r"[\W\d_]+", apart) if word]
+    found = dict.fromkeys(word for word in words if word in _WORDS_OF_LENGTHS)
+    return "/".join(found) if len(found) < len(words) and found else None
 
 
 def _not_a_length(table: Table, name: str, stated: str, unit: str) -> InputError:

@@ -22,7 +22,7 @@ from fieldbo.tables.clocks import (
 )
 from fieldbo.tables.dates import COMPACT, day_of, has_offset, latest_of, read_dates, take_zones
 from fieldbo.tables.table import Table
-from fieldbo.tables.zones import zone_of, zones_of_rows
+from fieldbo.tables.zones import split_zone, zone_of, zones_of_rows
 
 IN_UTC = "times without an offset are taken as UTC"
 """Note on times that say neither zone nor offset."""
@@ -103,10 +103,14 @@ def times_of(
         return Times(_count_past_midnight(best), "clock")
     known = np.flatnonzero(np.isfinite(best)).tolist()
     alone = not any(":" in cell for cell in present) and not (best[known] % _DAY_S).any()
-    offsets = all(row in zones or has_offset(cells[row]) for row in known)
     for row in zones.keys() & set(known):
         best[row] = zones[row].seconds(best[row])
-    return Times(best, "date" if alone else "instant", notes, undecided, offsets)
+    asked = next(
+        (zone.question for row, zone in zones.items() if zone.question and np.isfinite(best[row])), ""
+    )
+    offsets = not asked and all(row in zones or has_offset(cells[row]) for row in known)
+    unzoned = f"the zone of {name or 'the times'} is not certain: {asked}" if asked else ""
+    return Times(best, "date" if alone else "instant", notes, undecided, offsets, unzoned)
 
 
 def _choose(
@@ -137,7 +141,7 @@ def _compare(
         if len(differ):
             row, decided = int(differ[0]), not np.isclose(jump, least)
             notes = (_note_either(cells[row], best[row], other[row], decided),)
-            undecided = "" if decided else notes[0]
+            undecided = undecided or ("" if decided else notes[0])
     return notes, undecided
 
 
@@ -201,7 +205,25 @@ def _put_together(log: Table, name: str, other: str, times: Times) -> Times:
     if stays and (seconds[known] != together[known]).any():
         notes += (f"{date} stays the same after midnight; the times go on with the next day",)
         together = seconds
-    return Times(together, "instant", notes, days.undecided, offsets=False)
+    return _apply_zones_of_clock(log, clock, Times(together, "instant", notes, days.undecided, offsets=False))
+
+
+def _apply_zones_of_clock(log: Table, clock: str, times: Times) -> Times:
+    """Return times in UTC by the zones that stand behind their times of day, such as 12:00 MESZ."""
+    cells = log.cells[clock]
+    zones = take_zones(cells, cells)[1]
+    known = np.flatnonzero(np.isfinite(times.seconds)).tolist()
+    if not zones:
+        return times
+    asked = next((zone.question for zone in zones.values() if zone.question), "")
+    if not asked and not zones.keys() >= set(known):
+        asked = "some of its cells state one, and others none"
+    if asked:
+        return times._replace(unzoned=f"the zone of {clock} is not certain: {asked}")
+    seconds = times.seconds.copy()
+    for row in known:
+        seconds[row] = zones[row].seconds(seconds[row])
+    return times._replace(seconds=seconds, offsets=True)
 
 
 def _add_fractions(log: Table, times: Times) -> Times:
@@ -226,22 +248,24 @@ def _apply_zone(log: Table, names: Sequence[str], times: Times) -> Times:
     """Return times in UTC, by the zone that the header or a column of zones states."""
     if times.offsets or not times.absolute:
         return times
-    header = next(
-        (zone for name in names if (zone := zone_of(f"{name} ({log.units.get(name, '')})")) is not None), None
-    )
-    if header is not None and header.question:
-        return times._replace(
-            unzoned=times.unzoned or f"the zone of {names[0]} is not certain: {header.question}"
-        )
-    rows = zones_of_rows(log.cells)
+    stated = [zone for name in names if (zone := zone_of(f"{name} ({log.units.get(name, '')})")) is not None]
+    header = stated[0] if stated else None
+    known = np.flatnonzero(np.isfinite(times.seconds)).tolist()
+    rows = zones_of_rows(log.cells, times.seconds) if header is None else None
+    asked = next((zone.question for zone in stated if zone.question), "")
+    asked = asked or next((rows[row].question for row in known if rows and rows[row].question), "")
+    if known and len({zone.seconds(times.seconds[known[0]]) for zone in stated}) > 1:
+        asked = asked or f"{' and '.join(names)} state different ones"
+    if asked:
+        return times._replace(unzoned=times.unzoned or f"the zone of {names[0]} is not certain: {asked}")
     if header is None and rows is None:
         return times
     if times.kind == "date":
         return times._replace(offsets=True)
     seconds = times.seconds.copy()
-    for row in np.flatnonzero(np.isfinite(seconds)).tolist():
+    for row in known:
         zone = header if header is not None else rows[row] if rows else None
-        if zone is not None and not has_offset(log.cells[names[0]][row]):
+        if zone is not None and not _states_zone(log.cells[names[0]][row]):
             seconds[row] = zone.seconds(seconds[row])
     notes = times.notes
     if (seconds != times.seconds)[np.isfinite(seconds)].any():
@@ -249,6 +273,10 @@ def _apply_zone(log: Table, names: Sequence[str], times: Times) -> Times:
             "the header states the zone of the times" if header else "a column states the zone of the times",
         )
     return times._replace(seconds=seconds, notes=notes, offsets=True)
+
+
+def _states_zone(cell: str) -> bool:
+    return has_offset(cell) or split_zone(cell)[1] is not None
 
 
 def column_of_time(log: Table, names: Sequence[str]) -> str | None:
@@ -271,28 +299,46 @@ def _find_other_half(log: Table, name: str, times: Times) -> str | None:
     wanted = {"date": "clock", "clock": "date"}.get(times.kind)
     if wanted is None:
         return None
-    others = {each: _half(log, each) for each in log.names if each != name}
-    found = [each for each, other in others.items() if other is not None and other.kind == wanted]
+    found = _columns_of_kind(log, name, wanted)
     return found[0] if len(found) == 1 else None
+
+
+def _columns_of_kind(log: Table, name: str, wanted: str) -> list[str]:
+    """Return the columns other than `name` that hold dates, or times of day."""
+    others = {each: _half(log, each) for each in log.names if each != name}
+    return [each for each, other in others.items() if other is not None and other.kind == wanted]
 
 
 def _half(log: Table, name: str) -> Times | None:
     """Return the dates or the times of day in a column, which a spreadsheet may write as parts of a day."""
     times = _times_of_column(log, name, numbers="dat" in name.lower())
-    if times is None and _NAMES_CLOCK.search(name) and (parts := count_day_parts(log, name)) is not None:
+    if times is None and _names_clock(name) and (parts := count_day_parts(log, name)) is not None:
         return Times(parts, "clock")
     return times
 
 
 def _ask_for_clock(log: Table, name: str, times: Times) -> Times:
     """Return dates alone; with a question if another column seems to hold their times of day."""
-    others = [each for each in log.names if each != name and _NAMES_CLOCK.search(each) and "zone" not in each]
-    if times.kind != "date" or not others:
+    if times.kind != "date":
+        return times
+    clocks = _columns_of_kind(log, name, "clock")
+    if clocks:
+        either = f"{name} holds dates alone, and its times of day may be {' or '.join(clocks)}"
+        return times._replace(unzoned=f"{either}; name one of them as the time")
+    others = [each for each in log.names if each != name and _names_clock(each)]
+    if not others:
         return times
     return times._replace(unzoned=f"{name} holds dates alone, and {others[0]} no times of day that are known")
 
 
-_NAMES_CLOCK = re.compile(r"\btime\b|zeit|\bclock\b|heure|\bhora\b|hhmm", re.IGNORECASE)
+def _names_clock(name: str) -> bool:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return _NAMES_CLOCK.search(words) is not None and not re.search(r"zone|offset", name, re.IGNORECASE)
+
+
+_NAMES_CLOCK = re.compile(
+    r"(?<![^\W_])(?:time|clock|hora|hours?|stunde)(?![^\W\d_])|zeit|heure|hh:?mm|uhr", re.IGNORECASE
+)
 
 
 def _as_times(counted: Counted) -> Times:

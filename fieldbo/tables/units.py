@@ -42,7 +42,7 @@ _SPELLINGS = {
     "foot": "ft foot feet fuß fuss pied pieds ' intlft ftintl internationalfoot internationalfeet",
     "survey_foot": "ftus usft ussurveyfoot ussurveyfeet ussft sft surveyfeet surveyfoot us-ft us-survey-ft "
     "ussurveyft ft(us) ftussurvey",
-    "international_fathom": "fathom fathoms fm fath fth ftm fathms",
+    "international_fathom": "fathom fathoms fm fms fath fth ftm fathms",
     "yard": "yd yard yards",
     "inch": "in inch inches",
     "nautical_mile": "nm nmi nauticalmile nauticalmiles",
@@ -429,7 +429,7 @@ def _split_last_words(name: str) -> tuple[str, str | None]:
             if len(words) <= count:
                 continue
             last, before = words[-count:], " ".join(words[:-count])
-            per = ["/".join(last)] if count == 2 and pattern == r"_+" else []  # DO_mg_L
+            per = ["/".join(last)] if count == 2 and pattern == r"_+" and last[0] != "in" else []  # DO_mg_L
             texts = [*per, ("_" if pattern == r"_+" else " ").join(last)]
             unit = next((text for text in texts if _ends_a_name(text, before)), None)
             if unit is not None:

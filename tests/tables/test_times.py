@@ -49,6 +49,10 @@ ZONES = [
     ("Time, EST", -5), ("Timestamp [PDT]", -7), ("Time (+02:00)", 2),
     ("Date and Time (Eastern Daylight Time)", -4), ("Time (Etc/GMT+5)", -5),
     ("time (America/Phoenix)", -7), ("TIMESTAMP (AEST)", 10), ("Time (GMT)", 0),
+    ("Time [UTC_+02:00]", 2), ("Time_UTC_+02:00", 2), ("time_utc+2", 2), ("Time (utc+2)", 2),
+    ("Time (UTC+2h)", 2), ("Time UTC plus 2", 2), ("GMT_plus_02", 2), ("Time UTC+5h30", 5.5),
+    ("Time UTC+02_00", 2), ("Time (UTC+5.75)", 5.75), ("Time (UTC+5.30)", 5.5), ("time_cest", 2),
+    ("Time Europe_Berlin", 2), ("Time_America_New_York", -4), ("Local time (UTC+2)", 2),
 ]  # fmt: skip
 
 
@@ -62,7 +66,17 @@ def test_the_header_s_zone_is_that_of_times_without_one(name, hours):
 
 
 @pytest.mark.parametrize(
-    "name", ["Timestamp", "Date Time", "TIMESTAMP", "Date (MM/DD/YYYY)", "Wet time", "t"]
+    "name",
+    [
+        "Timestamp",
+        "Date Time",
+        "TIMESTAMP",
+        "Date (MM/DD/YYYY)",
+        "Wet time",
+        "t",
+        "Location time",
+        "time_west",
+    ],
 )
 def test_headers_without_a_zone_leave_it_open(name):
     assert zone_of(name) is None
@@ -70,8 +84,10 @@ def test_headers_without_a_zone_leave_it_open(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["Time (CST)", "Time (local)", "Local time", "Ortszeit", "Time (ET)", "Time, IST"]
-)
+    "name",
+    ["Time (CST)", "Time (local)", "Local time", "Ortszeit", "Time (ET)", "Time, IST", "Time_local",
+     "TimeLocal", "Local time (not UTC)", "Local time UTC", "time_bst", "Time_CST", "Time (UTC+25)"],
+)  # fmt: skip
 def test_zones_that_are_not_certain_are_a_question(name):
     times = read(name, "2026-07-14 09:00:00")
     assert "is not certain" in times.unzoned
@@ -128,6 +144,44 @@ def test_what_ends_a_time_without_being_a_zone_stays():
         assert split_zone(cell) == (cell, None)
 
 
+@pytest.mark.parametrize("cell", ["14.07.2026 11:00 CST", "14.07.2026 11:00 IST", "2026-07-14 11:00 BST"])
+def test_zones_behind_times_that_are_not_certain_are_a_question(cell):
+    assert f"{cell[-3:]} may be more than one zone" in times_of([cell] * 3, name="t").unzoned
+
+
+@pytest.mark.parametrize(
+    ("name", "offset"),
+    [("utc_offset", "2"), ("utc_offset", "2.0"), ("utc_offset", "+0200"), ("utc_offset", "7200"),
+     ("UTC offset (min)", "120"), ("tz_offset_s", "7200"), ("gmt_offset", "+02:00"), ("timezone", "CEST")],
+)  # fmt: skip
+def test_a_column_of_offsets_holds_for_its_rows_and_for_those_without_one(name, offset):
+    times = times_in(
+        of_columns({"datetime": ["2026-07-14 11:00"] * 3, name: [offset, offset, ""]}), "datetime"
+    )
+    assert (times.seconds.tolist(), times.offsets, times.unzoned) == ([AT] * 3, True, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [("utc_offset", ["-300"] * 2), ("timezone", ["CST"] * 2), ("timezone", ["IST"] * 2), ("tz", ["boat"] * 2),
+     ("tz", ["CEST", "", "CET"]), ("utc_offset", ["99"] * 2)],
+)  # fmt: skip
+def test_a_column_of_zones_that_are_not_certain_is_a_question(name, cells):
+    columns = {"datetime": ["2026-07-14 11:00"] * len(cells), name: cells}
+    assert "is not certain" in times_in(of_columns(columns), "datetime").unzoned
+
+
+def test_two_halves_of_a_time_in_different_zones_are_a_question():
+    columns = {"Date (UTC)": ["14.07.2026"], "Time (UTC+2)": ["11:00:00"]}
+    for name in columns:
+        assert "state different ones" in times_in(of_columns(columns), name).unzoned
+
+
+def test_a_zone_behind_a_time_of_day_holds_for_it_and_its_date():
+    times = times_in(table_of(Date=["14.07.2026"] * 2, Time=["11:00 MESZ"] * 2), "Date")
+    assert (times.seconds.tolist(), times.offsets) == ([AT, AT], True)
+
+
 # -- forms of dates ------------------------------------------------------------------------------------------
 
 
@@ -182,6 +236,29 @@ def test_two_digits_of_a_year_come_first_only_where_the_header_says_so_and_are_a
     assert "14 July 2026" in read("Date (YY/MM/DD)", "26/07/14 09:00").undecided
 
 
+def test_two_digits_of_a_year_before_hyphens_are_a_question_unless_the_dates_tell():
+    single = read("Time", "24-05-01 12:00:00", "24-05-01 12:00:01")
+    assert single.undecided
+    for between in "-/.":
+        days = [f"24-05-{day:02d} 12:00:00".replace("-", between) for day in (1, 2, 3)]
+        times = read("Time", *days)
+        assert (datetime.fromtimestamp(times.seconds[0], UTC).year, times.undecided) == (2024, "")
+    assert read("Time", "25/05/24 12:00").undecided == ""
+    assert read("Time", "95-12-31 12:00").seconds.tolist() == [820411200.0]
+    assert read("Time", "25.05.24 12:00").undecided == ""
+
+
+def test_more_digits_of_a_second_than_iso_has_are_no_question():
+    times = read("Time (UTC)", "2024-05-01 12:00:00.1234567", "2024-05-01 12:00:01.1234567")
+    assert (times.undecided, times.notes) == ("", ())
+
+
+def test_times_in_iso_are_read_without_trying_other_layouts(monkeypatch):
+    monkeypatch.setattr("fieldbo.tables.dates.day_of", None)
+    times = times_of(["2026-07-14T09:00:00Z", "", "2026/07/14 09:00:01.5"])
+    np.testing.assert_array_equal(times.seconds, [AT, np.nan, AT + 1.5])
+
+
 # -- several columns -----------------------------------------------------------------------------------------
 
 
@@ -216,6 +293,29 @@ def test_a_date_and_a_time_of_day_of_a_spreadsheet_are_put_together(date, clock)
 def test_dates_beside_times_of_day_that_are_not_known_are_a_question():
     times = times_in(table_of(Date=["14.07.2026"] * 2, Time=["900", "901"]), "Date")
     assert times.unzoned == "Date holds dates alone, and Time no times of day that are known"
+
+
+@pytest.mark.parametrize("empty", ["", "NA", "-", "NaN", "x", "0"])
+def test_a_time_of_day_that_is_missing_is_no_midnight(empty):
+    clocks = ["09:00:00", empty, "09:00:02", "09:00:03"]
+    expected = [AT, np.nan, AT + 2, AT + 3]
+    for name in ("Date", "Time"):
+        together = times_in(table_of(Date=["2026-07-14"] * 4, Time=clocks), name)
+        np.testing.assert_array_equal(together.seconds, expected)
+        assert together.unzoned == ""
+    alone = read("Time", *clocks)
+    np.testing.assert_array_equal(alone.seconds, [each - AT + 9 * 3600 for each in expected])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"Time": "120000"}, {"Time_hhmmss": "120000"}, {"StartTime": "900"}, {"Time": "0.5"}, {"Hour": "12"},
+     {"Time": "12:00:00", "End": "13:00:00"}, {"Begin": "12:00", "End": "13:00"}],
+)  # fmt: skip
+@pytest.mark.parametrize("date", ["2026-07-14", "46217"])
+def test_dates_beside_times_of_day_are_never_midnight_in_silence(columns, date):
+    table = of_columns({"Date": [date] * 2, **{name: [cell] * 2 for name, cell in columns.items()}})
+    assert "Date holds dates alone" in times_in(table, "Date").unzoned
 
 
 def test_compact_dates_and_times_of_day_are_put_together():

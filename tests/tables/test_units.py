@@ -413,6 +413,33 @@ def test_positions_in_an_unknown_unit_are_refused_by_name(name, part):
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["DepthFt", "DepthFeet", "DEPTHFT", "Depth.ft", "Depth..ft.", "Depth-ft", "Depth:ft", "Depth_in_ft",
+     "depth_ft_mean", "Depth_ft_raw", "Depth|ft", "ft depth", "Depth/ft", "Depth ft (raw)"],
+)  # fmt: skip
+def test_a_unit_anywhere_in_the_name_of_a_depth_counts(name):
+    measured = lengths_of(table_of(name, "10"), name, "depth")
+    assert measured.numbers.tolist() == [3.048]
+    assert measured.notes == (f"{name} is converted from {measured.notes[0].split()[-3]} to m",)
+
+
+@pytest.mark.parametrize("name", ["Depth fm", "Depth_fm", "Depth (fms)", "DepthFathoms", "depth_fm_raw"])
+def test_fathoms_are_no_femtometres(name):
+    assert lengths_of(table_of(name, "10"), name, "depth").numbers.tolist() == [18.288]
+
+
+@pytest.mark.parametrize("name", ["Depth", "DepthM", "depth.m", "Depth_left", "Depth_format", "depth_mean"])
+def test_depths_whose_names_hold_no_other_unit_are_metres(name):
+    assert lengths_of(table_of(name, "10"), name, "depth") == ([10.0], ())
+
+
+@pytest.mark.parametrize("name", ["Depth (ft/m)", "Depth.ft.m", "Depth-ft-m"])
+def test_depths_in_two_units_are_refused(name):
+    with pytest.raises(InputError, match="is no length"):
+        lengths_of(table_of(name, "10"), name, "depth")
+
+
+@pytest.mark.parametrize(
     "expression",
     ["m**9**9", "m**999", "10**9*m", "(9)**9*m", "1e9*m", "1.e9*m", "1_0e9*m", "07/1e9/26", "m**9e9", "m**٩"],
 )
