@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -234,12 +235,23 @@ def _cut(text: str) -> str:
     return f"{text[:half]} ... {text[-half:]}"
 
 
+_QUOTED = r"""(?<!\w)(?:'[^'\n]{1,120}'|"[^"\n]{1,120}")(?!\w)"""
+_OPTION = rf"--[a-z][a-z-]* (?:{_QUOTED}|[^\s-]\S*)"
+_COMMAND = re.compile(rf"{_OPTION}(?: {_OPTION})*|{_QUOTED}")
+_KEPT = "\ue000"
+"""Stands for a space at which a line must not end."""
+
+
 def _indented(label: str, text: str) -> str:
+    """Return a part of an error with its label, in lines that break no quotation and no command in two."""
+    if label == "fix":
+        text = _COMMAND.sub(lambda found: found[0].replace(" ", _KEPT), text)
     deep = " " * 12
     filled = partial(fill, width=100, subsequent_indent=deep, break_long_words=False, break_on_hyphens=False)
     first, *others = text.split("\n")
     lines = [filled(first, initial_indent=f"  {label + ':':9} ")]
-    return "\n".join([*lines, *(filled(line, initial_indent=deep) for line in others)])
+    lines += [filled(line, initial_indent=deep) for line in others]
+    return "\n".join(lines).replace(_KEPT, " ")
 
 
 def _alike(name: str, names: Iterable[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -88,7 +87,8 @@ def world(
     opening = _opening(table, assumed)
     value = table.quantity if table.value is None else table.value
     if value is None:
-        list_columns(opening.open(table.csv, table.time))
+        placed = cell or any(each is not None for each in (table.track, table.x, place.lat, place.lon))
+        list_columns(opening.open(table.csv, table.time), placed=placed)
     given: dict[str, Any] = {"csv": table.csv, "value": value, "noise_sd": table.noise}
     given |= {"fitted_model": fitted_model, "opening": opening}
     given |= {"value_unit": table.unit or "", "missing": tuple(table.missing or ())}
@@ -206,7 +206,8 @@ def _make_survey(
             "the columns of the positions are missing",
             expected="--lat COLUMN and --lon COLUMN, or --x COLUMN and --y COLUMN in metres",
             where="--x",
-            fix="name them, or add --cell if the table holds settings and their outcomes",
+            fix="name them; if the log has none, name the file of the boat's track: --track FILE; or add "
+            "--cell if the table holds settings and their outcomes",
         )
     _measure("--battery", mission.battery, "s", "the unit of costs", assumed)
     survey = Survey(**given, columns=(table.x,) if table.y is None else (table.x, table.y))
@@ -358,30 +359,34 @@ def degrees(text: str, option: str) -> tuple[float, ...]:
     return given
 
 
-def list_columns(log: Table) -> NoReturn:
-    """Print what the columns of a log hold, and raise the error that one has to be chosen."""
+def list_columns(log: Table, *, placed: bool = True) -> NoReturn:
+    """Print what the columns of a log hold, and raise the error that one has to be chosen.
+
+    Its fix also names the columns of the positions, unless the user has `placed` the log.
+    """
     from fieldbo.tables.columns import describe_columns, no_value_chosen, table_of
 
     typer.echo("\n".join([*log.notes, *table_of(describe_columns(log))]))
-    raise no_value_chosen(log)
+    raise no_value_chosen(log, placed=placed)
 
 
 def recognised(log: Table) -> dict[str, Any]:
     """Return the columns of a log that look like latitude and longitude, once the user has agreed."""
-    from fieldbo.tables.columns import describe_columns
+    from fieldbo.tables.columns import degrees_in, describe_columns, option_text
 
-    columns = describe_columns(log)
-    lat, lon = ([c.name for c in columns if c.kind == kind] for kind in ("latitude", "longitude"))
-    if len(lat) != 1 or len(lon) != 1:
+    found = degrees_in(describe_columns(log))
+    if found is None:
         return {}
-    meant = f"{lat[0]!r} and {lon[0]!r} look like latitude and longitude"
+    options = list(zip(("--lat", "--lon"), found, strict=True))
+    lat, lon = found
+    meant = f"{lat!r} and {lon!r} look like latitude and longitude"
     if sys.stdin.isatty() and typer.confirm(f"{meant}. Use them?"):
-        return {"lat": lat[0], "lon": lon[0]}
+        return {"lat": lat, "lon": lon}
     raise InputError(
         f"the columns of the positions are missing; {meant}",
         expected="--lat COLUMN and --lon COLUMN, or --x COLUMN and --y COLUMN in metres",
         where="--lat",
-        fix=f"--lat {shlex.quote(lat[0])} --lon {shlex.quote(lon[0])}",
+        fix=" ".join(f"{option} {option_text(log, column)}" for option, column in options),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from fieldbo.tables.clocks import calendar_columns
 from fieldbo.tables.coordinates import Direction, degrees_of, parse
 from fieldbo.tables.table import Table
 from fieldbo.tables.times import Times, times_of
-from fieldbo.tables.units import bare
+from fieldbo.tables.units import bare, short_names
 from fieldbo.tables.zones import is_in_calendar
 
 Kind = Literal[
@@ -254,14 +255,42 @@ def table_of(columns: Sequence[Column]) -> list[str]:
     return ["  ".join(map(format, row, forms)).rstrip() for row in rows]
 
 
-def no_value_chosen(log: Table) -> InputError:
-    """Return the error for a command that needs ``--value``: it names the columns to choose from."""
+def degrees_in(columns: Sequence[Column]) -> tuple[str, str] | None:
+    """Return the columns of latitudes and longitudes; None unless there is one of each."""
+    lat, lon = ([c.name for c in columns if c.kind == kind] for kind in ("latitude", "longitude"))
+    return (lat[0], lon[0]) if len(lat) == len(lon) == 1 else None
+
+
+def option_text(log: Table, name: str) -> str:
+    """Return a column as it is typed in a command: by its name without a unit, if that is unique.
+
+    Examples
+    --------
+    >>> cells = {"Temp, °C (LGR S/N: 7, SEN S/N: 7)": ("9",), "DO mg/L": ("1",), "DO RFU": ("2",)}
+    >>> log = Table(None, tuple(cells), {}, cells, np.array([2]))
+    >>> [option_text(log, name) for name in log.names]
+    ['Temp', "'DO mg/L'", "'DO RFU'"]
+    """
+    shorter = bare(name)
+    alike = [each for each in log.names if shorter.lower() in short_names(each)]
+    return shlex.quote(shorter if alike == [name] else name)
+
+
+def no_value_chosen(log: Table, *, placed: bool = True) -> InputError:
+    """Return the error for a command that needs ``--value``: it names the columns to choose from.
+
+    Its fix also names the columns of the positions, unless the user has `placed` the log.
+    """
     columns = describe_columns(log)
     names = [column.name for column in columns if column.kind == "value"]
     names = names or [column.name for column in columns if column.kind in ("noise", "logger", "count")]
-    return InputError(
-        f"the column of the value is missing: {log.path.name} has {counted(len(names), 'candidate')}",
-        expected=", ".join(names) if names else "a column of numbers that differ",
-        where="--value",
-        fix=f"choose one with --value COL{', such as --value ' + repr(names[0]) if names else ''}",
-    )
+    problem = f"the column of the value is missing: {log.path.name} has {counted(len(names), 'candidate')}"
+    if not names:
+        return InputError(problem, expected="a column of numbers that differ", where="--value")
+    options = [("--value", names[0])]
+    degrees = None if placed else degrees_in(columns)
+    if degrees is not None:
+        options = [*zip(("--lat", "--lon"), degrees, strict=True), *options]
+    example = " ".join(f"{option} {option_text(log, name)}" for option, name in options)
+    fix = f"choose one with --value COL, such as {example}"
+    return InputError(problem, expected=", ".join(names), where="--value", fix=fix)

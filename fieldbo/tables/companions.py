@@ -28,10 +28,10 @@ def apply_companions(table: Table) -> Table:
     Examples
     --------
     >>> from pathlib import Path
-    >>> cells = {"Depth": ("6.56", "2.0"), "Depth_unit": ("ft", "m"), "chl": ("3", "4"), "chl_qc": ("1", "4")}
+    >>> cells = {"z": ("6.56", "2.0"), "z_unit": ("ft", "m"), "do": ("3", "4"), "qartod_do": ("1", "4")}
     >>> table = Table(Path("log.csv"), tuple(cells), {}, cells, np.array([2, 3]))
     >>> table = apply_companions(table)
-    >>> table.cells["Depth"], table.units["Depth"], table.cells["chl"]
+    >>> table.cells["z"], table.units["z"], table.cells["do"]
     (('6.56', '6.561679790026247'), 'ft', ('3', ''))
     """
     for name in table.names:

@@ -110,10 +110,15 @@ def read_packed_times(sheet: Sheet) -> None:
     """
     date = next((column for column, unit in enumerate(sheet.units) if unit in _PACKED), None)
     if date is not None:
-        texts = {cell: line for (line, _), cell in zip(sheet.rows, sheet.column(date), strict=True)
-                 if re.search(r"[^\W\d_]", cell)}  # fmt: skip
-        sheet.notes += [f"left out: {text} (line {line})" for text, line in texts.items()]
-        sheet.keep([cell not in texts for cell in sheet.column(date)])
+        dated = sheet.column(date)
+        texts = [re.search(r"[^\W\d_]", cell) is not None for cell in dated]
+        left = [
+            f"{cell} (line {line})"
+            for (line, _), cell, text in zip(sheet.rows, dated, texts, strict=True)
+            if text
+        ]
+        sheet.notes += [f"left out: {each}" for each in left]
+        sheet.keep([not text for text in texts])
     for column, unit in enumerate(sheet.units):
         cells = [cell.zfill(6) if cell.isdigit() and len(cell) < 7 else "" for cell in sheet.column(column)]
         if unit in _PACKED:

@@ -646,7 +646,7 @@ def test_without_a_value_the_columns_are_listed_with_their_ranges(at_lake):
     rows = [line.split() for line in result.output.splitlines()]
     assert ["chl", "value", "106", "0", "6.948", "14.714"] in rows
     assert ["lat", "latitude", "106", "0"] in [row[:4] for row in rows]
-    assert "choose one with --value COL, such as --value 'chl'" in error_of(result)
+    assert "choose one with --value COL, such as --lat lat --lon lon --value chl" in error_of(result)
     assert not (at_lake / "worlds").exists()
 
 

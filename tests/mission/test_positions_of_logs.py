@@ -79,3 +79,29 @@ def test_the_sphere_of_lowrance_is_not_that_of_web_maps():
     with pytest.raises(InputError, match="not on the sphere of EPSG:3857") as raised:
         make_world("w", survey(*columns, positions="metres", extent=Extent(crs="EPSG:3857")))
     assert "+R=6356752.3142" in raised.value.fix
+
+
+def test_a_cast_at_one_place_is_called_so():
+    log("lat,lon", np.full(12, 43.078), np.full(12, -89.4))
+    with pytest.raises(InputError, match="all rows of the log lie at one place") as raised:
+        survey("lat", "lon").read()
+    assert "join several casts in one table" in raised.value.fix
+
+
+def test_a_log_without_positions_is_told_of_the_track(command):
+    log("a,b", LAT, LON)
+    code, _, error = command("new", "world", "w", "--csv", "log.csv", "--value", "chl")
+    assert code == 2
+    assert "name the file of the boat's track: --track FILE" in " ".join(error.split())
+
+
+def test_a_fix_can_be_copied_in_one_piece():
+    for text in (
+        "--lat 'GPS Latitude (deg)' --lon 'GPS Longitude (deg)' --value 'Chlorophyll a'",
+        "'a b ' " * 30,
+    ):
+        error = str(InputError("a", fix=f"of the boat's columns choose these, such as {text}"))
+        assert all(line.count("'") % 2 == ("boat's" in line) for line in error.splitlines())
+    assert "--lat x --lon y" in str(
+        InputError("a", fix="exchange the columns of the boat's " * 2 + "--lat x --lon y")
+    )

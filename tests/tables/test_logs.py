@@ -291,6 +291,14 @@ def test_the_error_for_no_value_names_the_candidates():
     assert "2 candidates" in str(error)
     assert "choose one with --value COL" in str(error)
     assert "v, w" in str(error)
+    error = no_value_chosen(log_of(*rows, names="time,lat,lon,v m,w"), placed=False)
+    assert error.fix.endswith("such as --lat lat --lon lon --value v")
+
+
+def test_without_candidates_no_option_is_advised():
+    error = no_value_chosen(log_of("2024-05-01,47,8,a,b", "2024-05-02,47.1,8,c,d", names="time,lat,lon,v,w"))
+    assert "0 candidates" in error.problem
+    assert error.fix is None
 
 
 # -- coordinates ----------------------------------------------------------------------------------------

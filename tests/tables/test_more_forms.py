@@ -241,3 +241,12 @@ def test_a_log_that_is_not_read_is_refused_by_name(text, parts):
     with pytest.raises(InputError) as caught:
         open_table(written(*text))
     assert all(part in str(caught.value) for part in parts)
+
+
+def test_events_of_a_hydrolab_are_left_out_with_each_of_their_lines():
+    lines = FORMS["Hydrolab without its name"][0]
+    notes = open_table(written(*lines[:9], '"Power loss",071426,094000', *lines[9:], encoding="cp1252")).notes
+    assert [note for note in notes if "Power loss" in note] == [
+        "left out: Power loss (line 10)",
+        "left out: Power loss (line 16)",
+    ]

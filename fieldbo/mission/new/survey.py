@@ -224,7 +224,21 @@ class Survey(Source):
                 expected="depths of at least 0, positive downwards",
                 where=f"{self.csv}, column {self.columns[1]}",
             )
+        self._check_places_differ(readings)
         check_values_differ(readings, "readings", self)
+
+    def _check_places_differ(self, readings: Readings) -> None:
+        """Raise an `InputError` if a world of a surface is to be made from readings at one place."""
+        horizontal = readings.sites[:, :1] if self.is_transect else readings.sites[:, :2]
+        if np.ptp(horizontal, axis=0).max() > 0:
+            return
+        raise InputError(
+            "all rows of the log lie at one place",
+            expected="readings at several places: a world is a map",
+            where=f"{self.csv}, columns {' and '.join(self.columns)}",
+            fix="if it is a cast, join several casts in one table, one below the other, with columns of "
+            "their positions; --depth and --depths then make the world one of depths, too",
+        )
 
 
 class SurveyReadings(NamedTuple):
