@@ -78,12 +78,8 @@ class Pattern:
             i for i in range(width) if sum(len(k) > i and k[i] != "nothing" for k in alike) > len(alike) / 2
         ]
         usual = sorted(_measured(kind) for kind in alike)[len(alike) // 2]
-        rows_alike = [cells for (_, cells), kind in zip(sample, seen, strict=True) if _agrees(kind, model)]
-        sides = [
-            i
-            for i in filled
-            if {cells[i].strip().upper() for cells in rows_alike if i < len(cells)} <= _SIDES
-        ]
+        readings = [cells for (_, cells), kind in zip(sample, seen, strict=True) if _agrees(kind, model)]
+        sides = [i for i in filled if {r[i].strip().upper() for r in readings if i < len(r)} <= _SIDES]
         return cls(holds, width, frozenset(filled), usual, frozenset(sides))
 
     def statistic(self, cells: Sequence[str]) -> tuple[int, str, bool] | None:
