@@ -56,7 +56,8 @@ test-peers-ros2:
 	.venv-ros/bin/python -m pytest $(SIDE_BY_SIDE) tests/peers/test_ros2.py
 
 test-peers-others:
-	$(PYTEST) $(SIDE_BY_SIDE) tests/peers tests/peers/programs.py --ignore tests/peers/test_ros2.py -k "not qgis"
+	$(PYTEST) $(SIDE_BY_SIDE) tests/peers/programs.py -k "not qgis"
+	$(PYTEST) $(SIDE_BY_SIDE) tests/peers --ignore tests/peers/test_ros2.py
 
 test-qgis: .venv/.installed-peers .venv/.compiled   ## open exports in QGIS, which takes minutes to install
 	/usr/bin/python3 -c 'import qgis' || $(SUDO) sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-qgis'
