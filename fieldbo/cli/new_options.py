@@ -100,7 +100,7 @@ _of_cell = partial(_option, panel="Factory cell")
 class TableOptions(Options):
     """The table, and its columns."""
 
-    csv: Path = _option("Table of readings, one per line, with column names in the first line.", default=...)
+    csv: Path = _option("Table of readings: CSV, or what your instrument's program exports.", default=...)
     value: str | None = _option("Column that holds the value. Leave it out to list the columns.")
     x: str | None = _option("Column that holds the first coordinate, in metres.")
     y: str | None = _option(
@@ -118,22 +118,24 @@ class TableOptions(Options):
     transform: Transform | None = _option(
         "Use *log* for skewed, positive values.  [default: *log* for a survey of heavy-tailed values]"
     )
-    unit: str | None = _option("Unit of the value.  [default: that in the log, or 1]")
-    quantity: str | None = _option(
-        "Which quantity to read, of several in one column; it is then the column of the value."
+    unit: str | None = _option(
+        "Unit of the value; a survey's values in another unit are converted.  [default: that in the log, or 1]"
     )
-    layer: str | None = _option("Which layer, sheet, track or kind of message to read, of several in a file.")
+    quantity: str | None = _option(
+        "Quantity to read from a table that has several in one column; it becomes the value."
+    )
+    layer: str | None = _option("Layer, sheet, track or kind of message to read, if the file has several.")
     track: Path | None = _option(
         "Track with the positions of a log that has none: GPX, NMEA, the log of an autopilot, or a table."
     )
     track_offset: str | None = _option(
-        "What to add to the log's times to get the track's, such as \"-2 h\".", metavar="AMOUNT"
+        "Time to add to the log's clock to match the track's, such as \"-2 h\".", metavar="AMOUNT"
     )
     track_gap: str | None = _option(
-        "No positions between fixes of the track further apart than this.  [default: 30 s]", metavar="AMOUNT"
+        "Longest gap between fixes of the track to interpolate across.  [default: 30 s]", metavar="AMOUNT"
     )
     clean: bool | None = _option(
-        "Leave readings out that look wrong, or take them.  [default: ask]", flags="--clean/--keep"
+        "Leave out readings that look wrong, or keep them.  [default: ask]", flags="--clean/--keep"
     )
     low: float | None = _option("The least possible value; lower ones are left out.")
     high: float | None = _option("The largest possible value; higher ones are left out.")
@@ -220,7 +222,8 @@ class CellOptions(Options):
     """A factory cell."""
 
     axis: list[str] | None = _of_cell(
-        "Column that holds a setting, and its unit. [default: all columns]", metavar="COL[:UNIT]"
+        "Column that holds a setting, and its unit. [default: all but those of the order of runs]",
+        metavar="COL[:UNIT]",
     )
     module: list[str] | None = _of_cell(
         "A stage with its settings and cost. List stages in the order in which they run.",
