@@ -119,7 +119,7 @@ class TableOptions(Options):
         "Use *log* for skewed, positive values.  [default: *log* for a survey of heavy-tailed values]"
     )
     unit: str | None = _option(
-        "Unit of the value; a survey's values in another unit are converted.  [default: that in the log, or 1]"
+        "Unit of the value; values in another one are converted.  [default: that in the log, or 1]"
     )
     quantity: str | None = _option(
         "Quantity to read from a table that has several in one column; it becomes the value."
