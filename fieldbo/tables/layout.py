@@ -20,7 +20,7 @@ _DIGITS = "0123456789+-. "
 _MOST_LISTED = 6
 _MOST_STATISTICS, _FEW_SHORT = 0.8, 0.05
 _COMPASS = ("n", "se")  # which may be the names of stations
-_SIDES = {*"NSEW", ""}
+_SIDES = {*"NSEW"}
 _MEASURED = ("number", "time", "position")
 _WHERE_OR_WHEN = ("lat", "lon", "time", "date", "depth", "easting", "northing", "zeit", "datum", "x", "y")
 _BELOW: dict[str, Callable[[str], bool]] = {
@@ -79,7 +79,8 @@ class Pattern:
         ]
         usual = sorted(_measured(kind) for kind in alike)[len(alike) // 2]
         readings = [cells for (_, cells), kind in zip(sample, seen, strict=True) if _agrees(kind, model)]
-        sides = [i for i in filled if {r[i].strip().upper() for r in readings if i < len(r)} <= _SIDES]
+        letters = {i: sum(r[i].strip().upper() in _SIDES for r in readings if i < len(r)) for i in filled}
+        sides = [i for i, count in letters.items() if 2 * count > len(readings)]
         return cls(holds, width, frozenset(filled), usual, frozenset(sides))
 
     def statistic(self, cells: Sequence[str]) -> tuple[int, str, bool] | None:

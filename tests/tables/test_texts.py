@@ -297,3 +297,13 @@ def test_the_letter_n_beside_latitudes_is_no_statistic():
     rows = [(at, f"{i}.5", "N" if i < 10 else "S", f"8.{i}", "E", f"{i}.25") for i, at in enumerate(times)]
     table = table_of(("time", "lat", "ns", "lon", "ew", "temp"), *rows)
     assert (len(table), table.notes) == (20, ())
+
+
+def test_letters_of_sides_are_no_labels_where_rows_of_statistics_have_theirs():
+    above = ["65.45;Mean;-0.51;;;;481.1;;", "0.003;Std Dev;0.004;;;;32.8;;", "65.44;Min;-0.52;;;;410.0;;"]
+    names = "lat;NS;lon;EW;date;depth m;cond;batt;record"
+    rows = [f"65.45{i};N;0.51{i};W;2019062212323{i};{i}.25;{410 + i}.5;12.{i};{i}" for i in range(6)]
+    Path("log.csv").write_text("\n".join([*above, names, *rows, names, *rows]) + "\n")
+    table = open_table(Path("log.csv"))
+    assert len(table) == 12
+    assert [note for note in table.notes if "N (line" in note] == []
