@@ -311,13 +311,29 @@ def _sign_and_side(log: Table, row: int, name: str, header: _Header) -> InputErr
 
 
 def _find_letters_beside(log: Table, name: str, direction: Direction) -> tuple[str, ...]:
-    """Return the letters N and S, or E and W, of the column to the right; empty if it holds others."""
+    """Return the letters N and S, or E and W, of the column to the right; empty if it holds others.
+
+    Raises
+    ------
+    InputError
+        Most of its cells are such letters, but not all: leaving them out would change sides.
+    """
     after = log.names.index(name) + 1
-    if after < len(log.names):
-        cells = tuple(cell.upper() for cell in log.cells[log.names[after]])
-        if any(cells) and all(cell in ("", *_LETTERS[direction]) for cell in cells):
-            return cells
-    return ("",) * len(log)
+    if after == len(log.names):
+        return ("",) * len(log)
+    cells = tuple(cell.upper() for cell in log.cells[log.names[after]])
+    letters = [cell in _LETTERS[direction] for cell in cells if cell]
+    if not letters or 2 * sum(letters) <= len(letters):
+        return ("",) * len(log)
+    if not all(letters):
+        row = next(row for row, cell in enumerate(cells) if cell and cell not in _LETTERS[direction])
+        raise InputError(
+            f"{log.cells[log.names[after]][row]!r} stands beside a {direction}",
+            expected=" or ".join(_LETTERS[direction]),
+            where=log.place(row, log.names[after]),
+            fix="delete the row if it is no reading",
+        )
+    return cells
 
 
 def _is_nmea(log: Table, name: str, direction: Direction, parsed: list[Coordinate | None]) -> bool:

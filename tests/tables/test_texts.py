@@ -9,6 +9,7 @@ import pytest
 
 from fieldbo.errors import InputError
 from fieldbo.tables import decoding
+from fieldbo.tables.coordinates import read_degrees
 from fieldbo.tables.opening import open_table
 from fieldbo.tables.rows import delimiter_of
 
@@ -307,3 +308,10 @@ def test_letters_of_sides_are_no_labels_where_rows_of_statistics_have_theirs():
     table = open_table(Path("log.csv"))
     assert len(table) == 12
     assert [note for note in table.notes if "N (line" in note] == []
+
+
+def test_a_word_among_the_letters_of_sides_changes_no_side():
+    rows = [f"47.{i}31;S;8.{i}52;W;{5 + i}.5" for i in range(6)]
+    Path("log.csv").write_text("\n".join(["lat;NS;lon;EW;chl", *rows, "47.25;x;8.25;W;7.5"]) + "\n")
+    with pytest.raises(InputError, match="'x' stands beside a latitude"):
+        read_degrees(open_table(Path("log.csv")), "lat", "latitude")
