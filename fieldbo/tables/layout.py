@@ -21,6 +21,7 @@ _MOST_LISTED = 6
 _MOST_STATISTICS, _FEW_SHORT = 0.8, 0.05
 _COMPASS = ("n", "se")  # which may be the names of stations
 _SIDES = {*"NSEW"}
+_MOST_ALIKE = 3  # rows of the same statistic above the names; more are readings
 _MEASURED = ("number", "time", "position")
 _WHERE_OR_WHEN = ("lat", "lon", "time", "date", "depth", "easting", "northing", "zeit", "datum", "x", "y")
 _BELOW: dict[str, Callable[[str], bool]] = {
@@ -158,11 +159,16 @@ def lay_out(
         at = _find_names(path, rows, start, pattern)
         names, first, under = _joined(rows, at, notes), at + 1, at
     units, first = _read_below(path, rows, first, names, pattern, below, form, notes)
-    notes += [
-        f"left out: {found[1]} (line {line})"
-        for line, cells in rows[:under]
-        if (found := pattern.statistic(cells))
-    ]
+    above = [(found[1], line) for line, cells in rows[:under] if (found := pattern.statistic(cells))]
+    for label, line in above:
+        if sum(label == other for other, _ in above) > _MOST_ALIKE:
+            raise InputError(
+                f"{label!r} labels more than {_MOST_ALIKE} rows above the column names",
+                expected="the column names above all readings",
+                where=f"{path}, line {line}",
+                fix="delete the lines with column names below the first one",
+            )
+    notes += [f"left out: {label} (line {line})" for label, line in above]
     head = [cells for _, cells in rows[under:first]]
     body, others = _readings(path, rows[first:], names, head, pattern, notes)
     line, cells = units or (0, [])

@@ -315,3 +315,14 @@ def test_a_word_among_the_letters_of_sides_changes_no_side():
     Path("log.csv").write_text("\n".join(["lat;NS;lon;EW;chl", *rows, "47.25;x;8.25;W;7.5"]) + "\n")
     with pytest.raises(InputError, match="'x' stands beside a latitude"):
         read_degrees(open_table(Path("log.csv")), "lat", "latitude")
+
+
+def test_readings_above_repeated_names_are_no_rows_of_statistics(monkeypatch):
+    monkeypatch.setattr("fieldbo.tables.layout._MOST_ALIKE", 0)
+    above = ["65.45;Mean;-0.51;;;;481.1;;", "0.003;Std Dev;0.004;;;;32.8;;"]
+    rows = [f"65.45{i};N;0.51{i};W;2019062212323{i};{i}.25;{410 + i}.5;12.{i};{i}" for i in range(6)]
+    Path("log.csv").write_text(
+        "\n".join([*above, "lat;NS;lon;EW;date;depth m;cond;batt;record", *rows]) + "\n"
+    )
+    with pytest.raises(InputError, match="'Mean' labels more than 0 rows above the column names"):
+        open_table(Path("log.csv"))
