@@ -317,12 +317,10 @@ def test_a_word_among_the_letters_of_sides_changes_no_side():
         read_degrees(open_table(Path("log.csv")), "lat", "latitude")
 
 
-def test_readings_above_repeated_names_are_no_rows_of_statistics(monkeypatch):
-    monkeypatch.setattr("fieldbo.tables.layout._MOST_ALIKE", 0)
-    above = ["65.45;Mean;-0.51;;;;481.1;;", "0.003;Std Dev;0.004;;;;32.8;;"]
-    rows = [f"65.45{i};N;0.51{i};W;2019062212323{i};{i}.25;{410 + i}.5;12.{i};{i}" for i in range(6)]
-    Path("log.csv").write_text(
-        "\n".join([*above, "lat;NS;lon;EW;date;depth m;cond;batt;record", *rows]) + "\n"
-    )
-    with pytest.raises(InputError, match="'Mean' labels more than 0 rows above the column names"):
+def test_readings_above_other_names_are_no_rows_of_statistics():
+    first = [f"2023-12-{i:02}T10:28:04Z,{i}.5,40.{i:02},N,63.{i:02},W" for i in range(1, 25)]
+    second = [f"{i}.5,2024-01-{i:02}T10:28:04Z,63.{i:02},W,40.{i:02},N" for i in range(1, 25)]
+    names = ["time,chl,lat,NS,lon,EW", "chl,time,lon,EW,lat,NS"]
+    Path("log.csv").write_text("\n".join([names[0], *first, names[1], *second]) + "\n")
+    with pytest.raises(InputError):
         open_table(Path("log.csv"))
